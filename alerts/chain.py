@@ -1,0 +1,176 @@
+"""The causal chain of a lever as frozen structs: what a policy file may hold, one class per trigger kind."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Text = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=1)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Direction = Literal["above", "below"]
+Budget = Literal["compute", "memory_capacity", "memory_bandwidth", "communication", "quality"]
+Phase = Literal["queue", "prefill", "transfer", "decode"]
+
+
+class PolicyError(ValueError):
+    """A policy that cannot be used: names the file, the key and what it takes."""
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One table of a policy file. `because` says in words what the numbers stand for."""
+
+    because: str = ""
+
+
+class MeasuredBottleneck(Part, frozen=True, kw_only=True):
+    """The phase and the resource that hold the traffic back, and the metric that shows it."""
+
+    phase: Phase
+    resource: Budget
+    metric: Text
+
+
+class ReceivingBudget(Part, frozen=True, kw_only=True):
+    """The budget that the lever puts pressure on, and the metric that shows the pressure."""
+
+    budget: Budget
+    metric: Text
+
+
+class ExpectedBenefit(Part, frozen=True, kw_only=True):
+    """What the user gains. `minimum_gain` is a share of the control's value, 0 when any gain is worth it."""
+
+    metric: Text
+    minimum_gain: Share
+
+
+class FailureModeWatch(Part, frozen=True, kw_only=True):
+    """The new way to fail that the lever brings, and the metric that watches it."""
+
+    metric: Text
+
+
+class QualityGate(Part, frozen=True, kw_only=True):
+    """Which suite is compared with the original: at least 5 repeats of it, none older than `max_age_days`."""
+
+    suite: Text
+    kind: Literal["perplexity", "public_benchmark", "product"]
+    max_age_days: Annotated[float, Meta(gt=0.0)]
+    repeats: Annotated[int, Meta(ge=5)] = 5
+
+
+class Rollback(Part, frozen=True, kw_only=True):
+    """How to go back: steps for people, and for each engine the flags or settings that do it."""
+
+    steps: Annotated[tuple[Text, ...], Meta(min_length=1)]
+    engine: dict[str, Text | tuple[Text, ...]] = {}
+
+
+class SingleArm(Part, frozen=True, kw_only=True):
+    """A condition on one arm's own value, in the metric's unit."""
+
+    metric: Text
+    is_: Direction = msgspec.field(name="is")
+    threshold: float
+    unit: Text
+    for_blocks: Count
+    source: Text
+
+    def __post_init__(self) -> None:
+        _finite("threshold", self.threshold)
+
+
+class Compared(Part, frozen=True, kw_only=True):
+    """A condition on a value: against a threshold, or against the control's value times `relative_to_control`."""
+
+    metric: Text
+    is_: Direction = msgspec.field(name="is")
+    threshold: float | None = None
+    relative_to_control: float | None = None
+    unit: Text
+    for_blocks: Count
+    source: Text
+
+    def __post_init__(self) -> None:
+        if (self.threshold is None) == (self.relative_to_control is None):
+            msg = "takes exactly one of threshold and relative_to_control"
+            raise ValueError(msg)
+        _finite("threshold", self.threshold)
+        _finite("relative_to_control", self.relative_to_control)
+
+
+class Harm(Compared, frozen=True, kw_only=True, tag_field="kind", tag="harm"):
+    """The gain against control is below 0."""
+
+
+class BenefitGone(Compared, frozen=True, kw_only=True, tag_field="kind", tag="benefit_gone"):
+    """The gain against control is below the minimum gain."""
+
+
+class PremiseLost(SingleArm, frozen=True, kw_only=True, tag_field="kind", tag="premise_lost"):
+    """What makes the lever work is gone in the treated arm. Disables only where there is no control.
+
+    `re_enable_at` is the value at which a recommendation made on this premise alone is taken back.
+    """
+
+    re_enable_at: float | None = None
+
+
+class FailureMode(Compared, frozen=True, kw_only=True, tag_field="kind", tag="failure_mode"):
+    """The lever's new way to fail shows. Disables on its own."""
+
+
+class Quality(Compared, frozen=True, kw_only=True, tag_field="kind", tag="quality"):
+    """Quality fell against the original. Disables on its own."""
+
+
+Trigger = Harm | BenefitGone | PremiseLost | FailureMode | Quality
+Condition = SingleArm | Compared
+KINDS: tuple[type[Trigger], ...] = (Harm, BenefitGone, PremiseLost, FailureMode, Quality)
+
+
+class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One lever's whole causal chain and the numbers it is judged by. Ages and dwell in seconds, coverage 0..1."""
+
+    name: Text
+    lever: Text
+    owner: Text
+    version: Text | Annotated[int, Meta(ge=0)]
+    measured_bottleneck: MeasuredBottleneck
+    enabling_condition: SingleArm
+    receiving_budget: ReceivingBudget
+    expected_benefit: ExpectedBenefit
+    failure_mode: FailureModeWatch
+    quality_gate: QualityGate
+    disable_when: Annotated[tuple[Trigger, ...], Meta(min_length=1)]
+    rollback: Rollback
+    re_enable_when: Compared
+    revalidates: tuple[Text, ...] = ()
+    minimum_blocks: Count = 6
+    minimum_requests: Count = 100
+    minimum_coverage: Share = 0.9
+    dwell_s: Annotated[float, Meta(ge=3600.0)] = 3600.0
+    stale_after_s: Annotated[float, Meta(gt=0.0)] = 3600.0
+    expires_after_s: Annotated[float, Meta(gt=0.0)] = 86400.0
+
+
+def kind_of(trigger: Trigger) -> str:
+    """The kind as the file writes it: `harm`, `premise_lost`, ..."""
+    return str(type(trigger).__struct_config__.tag)
+
+
+def code_of(policy: Policy, trigger: Trigger) -> str:
+    """The reason code of a trigger: its kind, with the metric where the policy has that kind more than once."""
+    kind = kind_of(trigger)
+    alone = sum(1 for other in policy.disable_when if type(other) is type(trigger)) == 1
+    return kind if alone else f"{kind}.{trigger.metric}"
+
+
+def _finite(key: str, value: float | None) -> None:
+    if value is not None and not math.isfinite(value):
+        msg = f"{key} takes a finite number, got {value}"
+        raise ValueError(msg)

@@ -1,0 +1,111 @@
+"""Conditions read from effects: a condition and one segment's effects at a block's end in, holds or not and why out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from alerts import wording
+from alerts.chain import Condition, Policy, SingleArm
+from pipeline.metrics import Metric, by_name
+
+
+class Effect(NamedTuple):
+    """One row of `effects`: the treated arm against control. Values in the metric's unit, gain and coverage as ratios."""
+
+    metric: str
+    since: datetime
+    until: datetime
+    blocks: int
+    n_a: int
+    n_b: int
+    value_a: float | None
+    value_b: float | None
+    gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+    basis: str
+    coverage: float
+    note: str | None
+
+    @property
+    def controlled(self) -> bool:
+        """Whether the segment had a control arm at all."""
+        return self.basis not in ("none", "premise")
+
+
+Effects = Mapping[str, Effect]
+
+
+def effect_name(metric: str) -> str:
+    """The effect a metric is read from: a gain such as `net_itl_gain` stands in the row of `net_itl_s`."""
+    return metric.removesuffix("_gain") + "_s" if metric.endswith("_gain") else metric
+
+
+def gain_limit(condition: Condition, metric: Metric) -> float | None:
+    """The gain at which a condition turns, as a ratio; None where it looks at one arm's own value."""
+    if isinstance(condition, SingleArm) or (condition.relative_to_control is None and not metric.name.endswith("_gain")):
+        return None
+    if condition.relative_to_control is None:
+        return condition.threshold
+    factor = condition.relative_to_control
+    return factor - 1.0 if metric.better == "higher" else 1.0 - factor
+
+
+def is_gain_above(condition: Condition, metric: Metric) -> bool:
+    """Whether a compared condition holds for gains above its limit: above for what is better high, below for the rest."""
+    return (condition.is_ == "above") == (metric.better == "higher")
+
+
+def holds(policy: Policy, condition: Condition, effects: Effects) -> bool | None:
+    """Whether a condition holds at this block: an interval wholly past its limit, or a value past its threshold.
+
+    None where it cannot be told: not measured, too little of it, or nothing to compare with.
+    """
+    effect = effects.get(effect_name(condition.metric))
+    metric = by_name()[condition.metric]
+    limit = gain_limit(condition, metric)
+    if effect is None or shortfall(policy, effect, compared=limit is not None) is not None:
+        return None
+    if limit is None:
+        return past(effect.value_a, condition.is_ == "above", condition.threshold)
+    if is_gain_above(condition, metric):
+        return past(effect.gain_low, True, limit)
+    return past(effect.gain_high, False, limit)
+
+
+def explain(policy: Policy, condition: Condition, effects: Effects) -> str:
+    """The numbers a condition looks at, or what is missing."""
+    effect = effects.get(effect_name(condition.metric))
+    metric = by_name()[condition.metric]
+    if effect is None:
+        return f"{wording.label(condition.metric)} not measured"
+    compared = gain_limit(condition, metric) is not None
+    short = shortfall(policy, effect, compared=compared)
+    if short is not None:
+        return short[1]
+    if compared:
+        return wording.compared(effect) if effect.gain_low is not None else wording.not_compared(effect.metric, effect.note)
+    if effect.value_a is None or condition.threshold is None:
+        return f"{wording.label(condition.metric)} not measured"
+    return wording.against_threshold(metric, effect.value_a, condition.threshold)
+
+
+def past(value: float | None, above: bool, limit: float | None) -> bool | None:
+    """Whether a value lies beyond a limit; None where either is missing."""
+    if value is None or limit is None:
+        return None
+    return value > limit if above else value < limit
+
+
+def shortfall(policy: Policy, effect: Effect, *, compared: bool) -> tuple[str, str] | None:
+    """What keeps an effect from being judged, as (reason code, sentence); None when it can be."""
+    if effect.coverage < policy.minimum_coverage:
+        return "coverage", wording.low_coverage(effect, policy.minimum_coverage)
+    if effect.blocks < policy.minimum_blocks:
+        return "few_blocks", f"{wording.label(effect.metric)}: {wording.blocks(effect.blocks)}, {policy.minimum_blocks} are needed"
+    fewest = min(effect.n_a, effect.n_b) if compared and effect.controlled else effect.n_a
+    if fewest < policy.minimum_requests:
+        return "few_requests", wording.few_requests(effect, policy.minimum_requests, compared=compared and effect.controlled)
+    return None

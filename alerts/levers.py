@@ -1,0 +1,49 @@
+"""The fixed words of decisions: levers, verdicts, actions and states; a wrong word gets its nearest."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Literal
+
+Verdict = Literal["keep", "disable", "insufficient", "frozen", "conflicted"]
+Action = Literal[
+    "keep",
+    "disable",
+    "shorten",
+    "reduce",
+    "restore_precision",
+    "lower_degree",
+    "collapse",
+    "add_prefill",
+    "add_decode",
+    "raise_threshold",
+    "lower_threshold",
+    "hold",
+    "widen",
+    "enable",
+]
+State = Literal["on", "off_recommended", "off", "probation"]
+
+LEVERS = (
+    "speculation",
+    "prefix_caching",
+    "cache_affinity",
+    "weight_quantization",
+    "activation_quantization",
+    "kv_quantization",
+    "tensor_parallel",
+    "expert_parallel",
+    "pipeline_parallel",
+    "disaggregation",
+    "pool_ratio",
+    "conditional_prefill",
+)
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """The sentence for a name that is not known: `lever 'x' is unknown; did you mean 'y'? known: ...`."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{what} {name!r} is unknown; {hint}known: {', '.join(names)}"

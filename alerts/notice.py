@@ -1,0 +1,114 @@
+"""Notices: a policy, a flip's judgment and the effects behind it in, the webhook's `data` out, ready for JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import msgspec
+
+from alerts import canonical, wording
+from alerts.chain import Policy
+from alerts.conditions import Effect
+from alerts.judge import Judgment, Standing
+from alerts.sums import Sums, columns_of
+from pipeline.metrics import by_name
+
+_CHAIN = (
+    "measured_bottleneck",
+    "enabling_condition",
+    "receiving_budget",
+    "expected_benefit",
+    "failure_mode",
+    "quality_gate",
+    "disable_when",
+    "re_enable_when",
+)
+
+
+class Flip(NamedTuple):
+    """A state change of one stream, with what it was decided on."""
+
+    policy: Policy
+    segment: str
+    before: Standing
+    judgment: Judgment
+    decided_at: datetime
+
+    @property
+    def flip_id(self) -> str:
+        """32 hex digits, the same for the same change however often it is judged."""
+        return canonical.digest([self.policy.name, self.policy.lever, self.segment, wording.utc(self.decided_at)])[:32]
+
+
+def notice(flip: Flip, effects: Iterable[Effect], sums: Sums | None, as_of: datetime, base_url: str = "") -> dict[str, Any]:
+    """What a receiver gets as `data`: the decision, its evidence, the chain, how to go back, and how to check it."""
+    policy, judgment = flip.policy, flip.judgment
+    return {
+        "flip_id": flip.flip_id,
+        "policy": policy.name,
+        "policy_version": str(policy.version),
+        "lever": policy.lever,
+        "segment": json.loads(flip.segment),
+        "verdict": judgment.verdict,
+        "action": judgment.action,
+        "state_before": flip.before.state,
+        "state_after": judgment.state,
+        "decided_at": wording.utc(flip.decided_at),
+        "expires_at": wording.utc(flip.decided_at + timedelta(seconds=policy.expires_after_s)),
+        "reason_code": judgment.reason_code,
+        "reason": judgment.reason,
+        "evidence": [evidence(effect, sums) for effect in effects],
+        "causal_chain": _chain(policy),
+        "rollback": msgspec.to_builtins(policy.rollback),
+        "commands": [{"engine": engine, "text": _words(text)} for engine, text in sorted(policy.rollback.engine.items())],
+        "query": _query(sums, as_of),
+        "links": {
+            "flip": f"{base_url}/api/flips?flip_id={flip.flip_id}",
+            "deliveries": f"{base_url}/api/deliveries?flip_id={flip.flip_id}",
+            "verdicts": f"{base_url}/api/verdicts",
+        },
+    }
+
+
+def evidence(effect: Effect, sums: Sums | None) -> dict[str, Any]:
+    """One effect as evidence: values in the metric's unit, gain and coverage as ratios, null where not available."""
+    metric = by_name().get(effect.metric)
+    wanted = columns_of(metric) if metric else set()
+    return {
+        "metric": effect.metric,
+        "treated": effect.value_a,
+        "control": effect.value_b,
+        "gain": effect.gain,
+        "interval": [effect.gain_low, effect.gain_high],
+        "n_treated": effect.n_a,
+        "n_control": effect.n_b,
+        "blocks": effect.blocks,
+        "basis": effect.basis,
+        "coverage": effect.coverage,
+        "provenance": {name: kinds for name, kinds in (sums.provenance if sums else {}).items() if name in wanted},
+        "note": effect.note,
+    }
+
+
+def _chain(policy: Policy) -> dict[str, Any]:
+    parts: dict[str, Any] = msgspec.to_builtins(policy)
+    return {name: parts[name] for name in _CHAIN}
+
+
+def _query(sums: Sums | None, as_of: datetime) -> dict[str, Any] | None:
+    if sums is None:
+        return None
+    return {
+        "sql": sums.question.sql,
+        "params": dict(sums.question.params),
+        "as_of": wording.utc(as_of),
+        "columns": list(sums.columns),
+        "result_hash": sums.result_hash,
+    }
+
+
+def _words(text: str | tuple[str, ...]) -> str:
+    return text if isinstance(text, str) else " ".join(text)

@@ -1,0 +1,110 @@
+"""The sums behind a number: a lever, segment, metric and block range in; SQL over `requests`, its rows and their hash out.
+
+Durations are summed as whole nanoseconds: sums of floats change with thread order, sums of integers do not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import polars as pl
+
+from alerts import canonical, wording
+from alerts.conditions import Effect
+from pipeline.metrics import Metric, by_name
+from pipeline.segments import JUDGING_KEYS, SPECULATION_KEYS, keys_for
+from queries.store import Store
+
+_NAME = re.compile(r"[a-z_]+")
+_KEYS = frozenset({*JUDGING_KEYS, *SPECULATION_KEYS, "tenant", "batch_bucket"})
+
+
+class Question(NamedTuple):
+    """A closed question: text and parameters that JSON can carry."""
+
+    sql: str
+    params: Mapping[str, str]
+
+
+class Sums(NamedTuple):
+    """A question with what it gave: its columns, the hash of its rows, and where the columns it reads came from."""
+
+    question: Question
+    columns: tuple[str, ...]
+    result_hash: str
+    provenance: Mapping[str, str]
+
+
+def question(lever: str, segment: str, effect: Effect) -> Question:
+    """Per arm of a segment, the count and the whole-number sums that the effect's metric is made of."""
+    metric = by_name()[effect.metric]
+    where, params = _scope(lever, segment, effect)
+    sums = [f"{_sum(metric.numerator, metric.unit)} as numerator", f"{_sum(metric.denominator, '')} as denominator"]
+    if metric.name == "net_itl_s":
+        sums += ["count(ttft_s) as ttft_n", f"{_sum('ttft_s', 's')} as ttft_ns"]
+    known = f" and ({metric.known_when})" if metric.known_when else ""
+    sql = (
+        f"select arms[$lever] as arm, count(*) as n, {', '.join(sums)} from requests"
+        f" where {where} and ({metric.numerator}) is not null and ({metric.denominator}) is not null{known}"
+        " group by all order by arm"
+    )
+    return Question(sql, params)
+
+
+def ask(store: Store, lever: str, segment: str, effect: Effect) -> Sums | None:
+    """The question asked now: its columns, the hash of its rows, and the provenance of the columns it read.
+
+    None for a segment that is no set of columns, such as `other`.
+    """
+    if not _KEYS.issuperset(json.loads(segment)):
+        return None
+    asked = question(lever, segment, effect)
+    frame = store.frame(asked.sql, asked.params)
+    return Sums(asked, tuple(frame.columns), result_hash(frame), _provenance(store, lever, segment, effect))
+
+
+def result_hash(frame: pl.DataFrame) -> str:
+    """The hash of a result's rows, in their order."""
+    return canonical.digest([list(row) for row in frame.rows()])
+
+
+def columns_of(metric: Metric) -> set[str]:
+    """The columns of `requests` that a metric reads, and words of its arithmetic."""
+    extra = "ttft_s" if metric.name == "net_itl_s" else ""
+    return set(_NAME.findall(f"{metric.numerator} {metric.denominator} {extra}"))
+
+
+def _provenance(store: Store, lever: str, segment: str, effect: Effect) -> dict[str, str]:
+    where, params = _scope(lever, segment, effect)
+    rows = store.rows(
+        "select entry.key as name, string_agg(distinct entry.value, ', ' order by entry.value) as kinds"
+        f" from (select unnest(map_entries(provenance)) as entry from requests where {where}) group by all order by name",
+        params,
+    )
+    wanted = columns_of(by_name()[effect.metric])
+    return {row["name"]: row["kinds"] for row in rows if row["name"] in wanted}
+
+
+def _scope(lever: str, segment: str, effect: Effect) -> tuple[str, dict[str, str]]:
+    keys: dict[str, str] = json.loads(segment)
+    params = {"lever": lever, "since": wording.utc(effect.since), "until": wording.utc(effect.until)}
+    terms = [
+        "started_at >= $since::timestamptz and started_at < $until::timestamptz",
+        "arms[$lever] in ('treated', 'control')",
+    ]
+    for key in sorted({*keys_for(lever), *keys}) if keys else ():
+        if key in keys:
+            terms.append(f"{key} = $segment_{key}")
+            params[f"segment_{key}"] = keys[key]
+        else:
+            terms.append(f"{key} is null")
+    return " and ".join(terms), params
+
+
+def _sum(arithmetic: str, unit: str) -> str:
+    if unit in ("s", "s/token"):
+        return f"sum(cast(round(({arithmetic}) * 1e9) as bigint))"
+    return f"sum(cast({arithmetic} as bigint))"

@@ -1,0 +1,79 @@
+"""Numbers into sentences: effects and thresholds in, the words of a reason out. Gains and coverage as percent."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pipeline.metrics import Metric, by_name
+
+if TYPE_CHECKING:
+    from alerts.conditions import Effect
+
+_CAPITALS = {"itl": "ITL", "tpot": "TPOT", "ttft": "TTFT", "e2e": "E2E", "kv": "KV"}
+
+
+def label(metric: str) -> str:
+    """A metric's name in running text: `net_itl_s` gives `net ITL`."""
+    return " ".join(_CAPITALS.get(word, word) for word in metric.removesuffix("_s").split("_"))
+
+
+def value(number: float, unit: str) -> str:
+    """A value with its unit, three digits: times below 1 s in ms, ratios in percent."""
+    if unit in ("s", "s/token"):
+        return f"{_digits(number * 1000)} ms" if abs(number) < 1 else f"{_digits(number)} s"
+    return f"{_digits(number * 100)} %" if unit == "ratio" else _digits(number)
+
+
+def percent(ratio: float) -> str:
+    """A gain in percent with its sign, without the percent mark."""
+    return f"{100 * ratio:+.0f}" if abs(ratio) >= 0.01 else f"{100 * ratio:+.1f}"
+
+
+def blocks(number: int) -> str:
+    """`1 block`, `41 blocks`."""
+    return f"{number} block" if number == 1 else f"{number} blocks"
+
+
+def utc(moment: datetime) -> str:
+    """A time as ISO 8601 with Z."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def compared(effect: Effect) -> str:
+    """Both arms, the gain with its interval and the blocks: `net ITL 31 ms against 27 ms in control, gain -15 % (...)`."""
+    text = label(effect.metric)
+    if effect.value_a is not None and effect.value_b is not None:
+        unit = by_name()[effect.metric].unit
+        text += f" {value(effect.value_a, unit)} against {value(effect.value_b, unit)} in control,"
+    if effect.gain is not None:
+        text += f" gain {percent(effect.gain)} %"
+    if effect.gain_low is not None and effect.gain_high is not None:
+        text += f" ({percent(effect.gain_low)}..{percent(effect.gain_high)} %)"
+    return f"{text}, {blocks(effect.blocks)}"
+
+
+def against_threshold(metric: Metric, number: float, threshold: float) -> str:
+    """One arm's value beside its threshold: `acceptance length 1.1 against a threshold of 1.25`."""
+    return f"{label(metric.name)} {value(number, metric.unit)} against a threshold of {value(threshold, metric.unit)}"
+
+
+def low_coverage(effect: Effect, needed: float) -> str:
+    """`net ITL known for 62 % of requests, 90 % are needed`."""
+    return f"{label(effect.metric)} known for {100 * effect.coverage:.0f} % of requests, {100 * needed:.0f} % are needed"
+
+
+def few_requests(effect: Effect, needed: int, *, compared: bool) -> str:
+    """`net ITL: 40 requests treated and 12 in control, 100 in each are needed`."""
+    if compared:
+        return f"{label(effect.metric)}: {effect.n_a} requests treated and {effect.n_b} in control, {needed} in each are needed"
+    return f"{label(effect.metric)}: {effect.n_a} requests, {needed} are needed"
+
+
+def not_compared(metric: str, note: str | None) -> str:
+    """`TTFT not compared with control (the note)`."""
+    return f"{label(metric)} not compared with control" + (f" ({note})" if note else "")
+
+
+def _digits(number: float) -> str:
+    return f"{number:.0f}" if abs(number) >= 100 else f"{number:.3g}"

@@ -1,0 +1,1 @@
+"""Bytes in, rows out: receivers, spool, decoder, dialects, loader."""

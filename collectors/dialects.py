@@ -1,0 +1,185 @@
+"""Dialect files in (`engines/*.toml`), checked definitions out: which spans an engine sends and what their attributes mean."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Iterable
+from fnmatch import translate as glob_pattern
+from importlib import resources
+from typing import Literal, TypeVar
+
+import msgspec
+
+from collectors.signals import FACTORS, SIGNALS, TEXT_UNITS
+
+Kind = TypeVar("Kind")
+Role = Literal["engine", "gateway", "client", "body", "stage", "housekeeping"]
+
+
+class DialectError(ValueError):
+    """A dialect file says something that cannot be read; the file and the key are named."""
+
+
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One attribute that carries a signal, and the unit it arrives in."""
+
+    key: str
+    unit: str
+
+
+class Where(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A condition on an attribute's text."""
+
+    key: str
+    pattern: str
+
+
+class SpanRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which spans of a dialect play which role; the first rule that fits decides."""
+
+    role: Role
+    names: tuple[str, ...] = ()
+    pattern: str = ""
+    scopes: tuple[str, ...] = ()
+    where: Where | None = None
+    phase: Literal["", "prefill", "decode"] = ""
+    gives: str = ""
+
+    def name_pattern(self) -> str:
+        """A regular expression over span names."""
+        return self.pattern or any_of(self.names)
+
+
+class FirstToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The span events that mark the first token."""
+
+    events: tuple[str, ...]
+
+
+class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One engine's, gateway's or client convention's way of saying things."""
+
+    dialect: str
+    scopes: tuple[str, ...]
+    spans: tuple[SpanRule, ...]
+    signals: dict[str, tuple[Source, ...]]
+    cannot: dict[str, str]
+    order: int = 50
+    has: tuple[str, ...] = ()
+    outcomes: dict[str, str] = {}
+    first_token: FirstToken | None = None
+
+
+class Replica(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The attributes that name a replica, first that speaks wins."""
+
+    keys: tuple[str, ...]
+
+
+class Prefixes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The attribute prefixes of lever settings and arms."""
+
+    levers: str
+    arms: str
+
+
+class Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The attributes that hold prompt or completion text."""
+
+    keys: tuple[str, ...]
+
+
+class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the deployment says about every span, whatever its dialect."""
+
+    signals: dict[str, tuple[Source, ...]]
+    replica: Replica
+    prefixes: Prefixes
+    content: Content
+
+
+def any_of(globs: Iterable[str]) -> str:
+    """One regular expression for a list of names, `*` standing for anything."""
+    return "|".join(f"(?:{re.escape(glob).replace(chr(92) + '*', '.*')})" for glob in globs).join(("^(?:", ")$"))
+
+
+@functools.cache
+def shipped() -> tuple[Dialect, ...]:
+    """Every dialect in `engines/`, in the order they are tried.
+
+    Raises:
+        DialectError: a file that cannot be read.
+    """
+    folder = resources.files("collectors") / "engines"
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".toml") and entry.name != "deployment.toml")
+    dialects = [load(name, (folder / name).read_bytes()) for name in names]
+    return tuple(sorted(dialects, key=lambda dialect: (dialect.order, dialect.scopes == ("*",), dialect.dialect)))
+
+
+@functools.cache
+def deployment() -> Deployment:
+    """The facts read from every span (`engines/deployment.toml`)."""
+    name = "deployment.toml"
+    text = (resources.files("collectors") / "engines" / name).read_bytes()
+    facts = _decode(name, text, Deployment)
+    _check_signals(name, facts.signals)
+    return facts
+
+
+def load(name: str, text: bytes) -> Dialect:
+    """A dialect from the text of its file.
+
+    Raises:
+        DialectError: names the file, the key, what came and what is taken.
+    """
+    dialect = _decode(name, text, Dialect)
+    _check_signals(name, dialect.signals)
+    for rule in dialect.spans:
+        _compile(name, rule.name_pattern())
+        if rule.where is not None:
+            _compile(name, rule.where.pattern)
+        if rule.gives and SIGNALS.get(rule.gives) != "real":
+            msg = f"engines/{name}: gives {rule.gives!r} is no time; known: {', '.join(_times())}"
+            raise DialectError(msg)
+    return dialect
+
+
+def content_pattern(keys: tuple[str, ...]) -> re.Pattern[str]:
+    """A compiled pattern for the keys that hold prompt or completion text."""
+    return re.compile("|".join(glob_pattern(key) for key in keys))
+
+
+def _decode(name: str, text: bytes, kind: type[Kind]) -> Kind:
+    try:
+        return msgspec.toml.decode(text, type=kind)
+    except msgspec.DecodeError as error:
+        msg = f"engines/{name}: {error}"
+        raise DialectError(msg) from error
+
+
+def _check_signals(name: str, signals: dict[str, tuple[Source, ...]]) -> None:
+    for signal, sources in signals.items():
+        if signal not in SIGNALS:
+            near = difflib.get_close_matches(signal, SIGNALS, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            msg = f"engines/{name}: signal {signal!r} is unknown{hint} known: {', '.join(SIGNALS)}"
+            raise DialectError(msg)
+        taken = TEXT_UNITS if SIGNALS[signal] == "text" else tuple(FACTORS)
+        for source in sources:
+            if source.unit not in taken:
+                msg = f"engines/{name}: signal {signal!r}: unit {source.unit!r} of {source.key!r}; taken: {', '.join(taken)}"
+                raise DialectError(msg)
+
+
+def _compile(name: str, pattern: str) -> None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        msg = f"engines/{name}: pattern {pattern!r}: {error}"
+        raise DialectError(msg) from error
+
+
+def _times() -> list[str]:
+    return [signal for signal, kind in SIGNALS.items() if kind == "real"]

@@ -1,0 +1,131 @@
+"""Spooled bodies in, rows of `spans` out, exactly once: the transaction that stores the rows stores the spool position."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+
+import numpy as np
+import pyarrow as pa
+
+from collectors import decode, dialects, rows, translate
+from collectors.spool import Position, Record, Spool
+from queries import files
+from queries.store import Store, Transaction
+
+BATCH_LIMIT_BYTES = 96 * 1024 * 1024
+CLOCK_AHEAD_S = 60
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of one sender's spans in one minute."""
+
+    received: int = 0
+    stored: int = 0
+    duplicate: int = 0
+    rejected: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+class Loader:
+    """Follows the spool into the store. One loader per store."""
+
+    def __init__(self, store: Store, *, keep_content: bool = False) -> None:
+        self._store = store
+        self._facts = dialects.deployment()
+        self._dialects = dialects.shipped()
+        pattern = dialects.content_pattern(self._facts.content.keys)
+        self._is_dropped = None if keep_content else lambda key: pattern.match(key) is not None
+        self._refused: SimpleQueue[tuple[str, int, str]] = SimpleQueue()
+
+    def position(self) -> Position:
+        """How far the spool was loaded."""
+        found = self._store.rows("select segment, byte_offset from spool_position")
+        return Position(found[0]["segment"], found[0]["byte_offset"]) if found else Position(0, 0)
+
+    def note_refused(self, sender: str, received_unix_nano: int, reason: str) -> None:
+        """Remembers a body that was turned away at the door, for the ledger; it counts as one."""
+        self._refused.put((sender, received_unix_nano // 60_000_000_000, reason))
+
+    def load_next(self, spool: Spool) -> int:
+        """Loads one batch of what waits, if anything does. Gives the number of bodies taken."""
+        start = self.position()
+        records = list(spool.read(start, BATCH_LIMIT_BYTES))
+        if not records:
+            self._store_refused()
+            return 0
+        after = records[-1].after
+        batch = self._rows(records)
+        with self._store.write() as transaction:
+            tallies = self._stored(transaction, batch, records)
+            transaction.execute("delete from spool_position")
+            position = {"segment": after.segment, "byte_offset": after.byte_offset}
+            transaction.execute("insert into spool_position values ($segment, $byte_offset)", position)
+            transaction.insert("ingest_entries", _ledger(tallies))
+        spool.loaded(after, sum(record.stored_bytes for record in records))
+        return len(records)
+
+    def _store_refused(self) -> None:
+        tallies: dict[tuple[str, int], Tally] = {}
+        while not self._refused.empty():
+            sender, minute, reason = self._refused.get()
+            tally = tallies.setdefault((sender, minute), Tally())
+            tally.received, tally.rejected = tally.received + 1, tally.rejected + 1
+            tally.reasons[reason] += 1
+        if tallies:
+            with self._store.write() as transaction:
+                transaction.insert("ingest_entries", _ledger(tallies))
+
+    def _rows(self, records: list[Record]) -> rows.Rows:
+        tables = decode.scan([record.body for record in records], self._is_dropped)
+        spoken = translate.spoken(tables, self._dialects, self._facts)
+        arrivals = [rows.Arrival(record.sender, record.received_unix_nano) for record in records]
+        return rows.span_rows(tables, spoken, self._facts, arrivals)
+
+    def _stored(self, transaction: Transaction, batch: rows.Rows, records: list[Record]) -> dict[tuple[str, int], Tally]:
+        tallies: dict[tuple[str, int], Tally] = {}
+        keys = [(record.sender, record.received_unix_nano // 60_000_000_000) for record in records]
+        for key in keys:
+            tallies.setdefault(key, Tally())
+        for body, reason in batch.refused:
+            tally = tallies[keys[body]]
+            tally.received, tally.rejected = tally.received + 1, tally.rejected + 1
+            tally.reasons[reason] += 1
+        incoming = batch.spans.append_column("arrival", pa.array(batch.arrival))
+        if incoming.num_rows:
+            transaction.using(incoming, files.question("load_stage"))
+            for row in transaction.frame(files.question("load_kinds")).to_dicts():
+                tally = tallies[keys[row["arrival"]]]
+                tally.received += row["received"]
+                tally.stored += row["stored"]
+                tally.duplicate += row["received"] - row["stored"]
+                if row["differing"]:
+                    tally.reasons["duplicate with other content"] += row["differing"]
+            transaction.execute(files.question("load_spans"))
+            transaction.execute(files.question("load_dirty"))
+            transaction.execute(files.question("load_watermarks"), {"ahead_s": CLOCK_AHEAD_S})
+            transaction.execute("drop table staged")
+        return tallies
+
+
+def _ledger(tallies: dict[tuple[str, int], Tally]) -> pa.Table:
+    minutes = np.array([minute for _, minute in tallies], np.int64) * 60_000_000
+    counts = {
+        name: pa.array([getattr(tally, name) for tally in tallies.values()], pa.int64())
+        for name in ("received", "stored", "duplicate", "rejected")
+    }
+    zero = pa.array([0] * len(tallies), pa.int64())
+    return pa.table(
+        {
+            "sender": pa.array([sender for sender, _ in tallies], pa.string()),
+            "signal": pa.array(["traces"] * len(tallies)),
+            "minute": pa.array(minutes).cast(pa.timestamp("us", "UTC")),
+            **counts,
+            "dropped": zero,
+            "pending": zero,
+            "late": zero,
+            "reasons": pa.array([list(tally.reasons.items()) for tally in tallies.values()], pa.map_(pa.string(), pa.int64())),
+        }
+    )

@@ -1,0 +1,213 @@
+"""Tables and what they say in, rows of `spans` out, as one Arrow table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+
+from collectors import wire_layout as at
+from collectors.columns import Ints, hex_ids
+from collectors.decode import INT64_MAX, Tables
+from collectors.dialects import Deployment
+from collectors.translate import Spoken, as_arrow
+
+Mask = npt.NDArray[np.bool_]
+KINDS = pa.array(["unspecified", "internal", "server", "client", "producer", "consumer"])
+STATUSES = pa.array(["unset", "ok", "error"])
+TEXT_MAP = pa.map_(pa.string(), pa.string())
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One body of a batch as it came: who sent it, and when it was received."""
+
+    sender: str
+    received_unix_nano: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A batch ready to store: `spans` has one row per good span, `arrival` its body's number, `refused` a reason per bad one."""
+
+    spans: pa.Table
+    arrival: Ints
+    refused: list[tuple[int, str]]
+
+
+def span_rows(tables: Tables, spoken: Spoken, facts: Deployment, arrivals: list[Arrival]) -> Rows:
+    """The rows of `spans` (see the schema) of a batch; spans without usable ids or times are refused, each with its reason."""
+    spans = tables.spans
+    arrival = tables.resources[spans[:, at.RESOURCE], at.RESOURCE_BODY] if len(spans) else np.zeros(0, np.int64)
+    good, refused = _usable(spans, arrival)
+    resources = _maps(tables, at.OF_RESOURCE, len(tables.resources))
+    senders = pa.array([one.sender for one in arrivals], pa.string())
+    received = pa.array([one.received_unix_nano // 1000 for one in arrivals], pa.timestamp("us", "UTC"))
+    replica = _replica(tables, facts, senders.take(pa.array(arrival)))
+    kind = np.clip(spans[:, at.KIND], 0, len(KINDS) - 1)
+    status = np.clip(spans[:, at.CODE], 0, len(STATUSES) - 1)
+    columns = {
+        **_identity(tables, good),
+        "name": tables.text(spans[:, at.NAME], spans[:, at.NAME_LEN]),
+        "kind": KINDS.take(pa.array(kind)),
+        "started_at": _instants(spans[:, at.START]),
+        "ended_at": _instants(spans[:, at.END]),
+        "start_unix_nano": pa.array(spans[:, at.START]),
+        "duration_s": pa.array((spans[:, at.END] - spans[:, at.START]) / 1e9),
+        "status": STATUSES.take(pa.array(status)),
+        "status_message": _or_null(tables.text(spans[:, at.MESSAGE], spans[:, at.MESSAGE_LEN]), spans[:, at.MESSAGE_LEN] == 0),
+        "scope": tables.text(tables.scopes[:, at.SCOPE_NAME], tables.scopes[:, at.SCOPE_NAME_LEN]).take(pa.array(spans[:, at.SCOPE])),
+        "service": _resource_text(tables, ("service.name",)),
+        "replica": replica,
+        "sender": senders.take(pa.array(arrival)),
+        "dialect": spoken.dialect.to_arrow().cast(pa.string()),
+        "role": spoken.role.to_arrow().cast(pa.string()),
+        "signals": as_arrow(spoken.signals),
+        "levers": _prefixed(tables, facts.prefixes.levers),
+        "arms": _prefixed(tables, facts.prefixes.arms),
+        "resource": resources.take(pa.array(spans[:, at.RESOURCE])),
+        "attributes": _maps(tables, at.OF_SPAN, len(spans)),
+        "events": _events(tables),
+        "links": _links(tables),
+        "received_at": received.take(pa.array(arrival)),
+    }
+    table = pa.table(columns)
+    if not good.all():
+        table, arrival = table.filter(pa.array(good)), arrival[good]
+    return Rows(table, arrival, refused)
+
+
+def _usable(spans: Ints, arrival: Ints) -> tuple[Mask, list[tuple[int, str]]]:
+    bad_id = (spans[:, at.TRACE_LEN] != 16) | (spans[:, at.SPAN_LEN] != 8)
+    bad_parent = ~np.isin(spans[:, at.PARENT_LEN], (0, 8)) & ~bad_id
+    start, end = spans[:, at.START], spans[:, at.END]
+    bad_time = ((start <= 0) | (end <= 0) | (start > INT64_MAX - 1) | (end > INT64_MAX - 1)) & ~bad_id & ~bad_parent
+    refused = [(int(body), "trace_id is not 16 bytes or span_id not 8") for body in arrival[bad_id]]
+    refused += [(int(body), "parent_span_id is not 8 bytes") for body in arrival[bad_parent]]
+    refused += [(int(body), "start or end time is missing or out of range") for body in arrival[bad_time]]
+    return ~(bad_id | bad_parent | bad_time), refused
+
+
+def _identity(tables: Tables, good: Mask) -> dict[str, pa.Array]:
+    spans = tables.spans
+    zero = np.where(good, 0, 1)  # a refused span's ids are not read: its row is filtered out below
+    trace = np.where(zero, 0, spans[:, at.TRACE])
+    ids = np.where(zero, 0, spans[:, at.SPAN])
+    has_parent = (spans[:, at.PARENT_LEN] == 8) & good
+    parent = np.where(has_parent, spans[:, at.PARENT], 0)
+    buffer = tables.buffer if len(tables.buffer) >= 16 else np.zeros(16, np.uint8)
+    parents = hex_ids(buffer, parent, 8)
+    nothing = ~has_parent | (np.asarray(parents) == "0" * 16)
+    return {
+        "trace_id": hex_ids(buffer, trace, 16),
+        "span_id": hex_ids(buffer, ids, 8),
+        "parent_span_id": _or_null(parents, nothing),
+    }
+
+
+def _instants(nanoseconds: Ints) -> pa.Array:
+    return pa.array(nanoseconds // 1000).cast(pa.timestamp("us", "UTC"))
+
+
+def _or_null(values: pa.Array, nulls: Mask) -> pa.Array:
+    return pa.compute.if_else(pa.array(nulls), pa.scalar(None, values.type), values)
+
+
+def _offsets(owners: Ints, count: int) -> pa.Array:
+    counted = np.bincount(owners, minlength=count) if len(owners) else np.zeros(count, np.int64)
+    return pa.array(np.concatenate([[0], np.cumsum(counted)]).astype(np.int32))
+
+
+def _maps(tables: Tables, owner_kind: int, count: int) -> pa.MapArray:
+    """The attributes of each owner of a kind, as MAP(VARCHAR, VARCHAR)."""
+    rows = tables.rows_of(owner_kind)
+    chosen = tables.attributes[rows]
+    keys = tables.text(chosen[:, at.KEY], chosen[:, at.KEY_LEN])
+    return pa.MapArray.from_arrays(_offsets(chosen[:, at.OWNER], count), keys, tables.values(rows))
+
+
+def _resource_text(tables: Tables, keys: tuple[str, ...]) -> pa.Array:
+    """The first of some resource attributes that speaks, for each span."""
+    by_resource: list[str | None] = [None] * len(tables.resources)
+    for key in keys:
+        if key not in tables.keys:
+            continue
+        rows = tables.rows_of(at.OF_RESOURCE)
+        rows = rows[tables.key_ids[rows] == tables.keys.index(key)]
+        for owner, text in zip(tables.attributes[rows, at.OWNER].tolist(), tables.values(rows).to_pylist(), strict=True):
+            by_resource[owner] = by_resource[owner] or text
+    return pa.array(by_resource, pa.string()).take(pa.array(tables.spans[:, at.RESOURCE]))
+
+
+def _replica(tables: Tables, facts: Deployment, senders: pa.Array) -> pa.Array:
+    named = _resource_text(tables, facts.replica.keys)
+    return pa.compute.coalesce(_span_text(tables, facts.replica.keys[0]), named, senders)
+
+
+def _span_text(tables: Tables, key: str) -> pa.Array:
+    count = len(tables.spans)
+    if key not in tables.keys:
+        return pa.nulls(count, pa.string())
+    rows = tables.rows_of(at.OF_SPAN)
+    rows = rows[tables.key_ids[rows] == tables.keys.index(key)]
+    places = np.full(count, -1, np.int64)
+    places[tables.attributes[rows, at.OWNER]] = np.arange(len(rows))
+    return tables.values(rows).take(pa.array(places, mask=places < 0))
+
+
+def _prefixed(tables: Tables, prefix: str) -> pa.Array:
+    """Attributes whose key starts with a prefix, of the span or else its resource, as a map of what follows it."""
+    numbers = [number for number, key in enumerate(tables.keys) if key.startswith(prefix) and len(key) > len(prefix)]
+    count = len(tables.spans)
+    if not numbers:
+        return pa.nulls(count, TEXT_MAP)
+    on_span = _said(tables, at.OF_SPAN, numbers, prefix, 0)
+    on_resource = _said(tables, at.OF_RESOURCE, numbers, prefix, 1)
+    resource_of = pl.DataFrame({"span": np.arange(count), "owner": tables.spans[:, at.RESOURCE]})
+    inherited = resource_of.join(on_resource, on="owner").drop("owner")
+    said = pl.concat([on_span.rename({"owner": "span"}), inherited.select("span", "key", "value", "rank")])
+    said = said.sort("span", "key", "rank").unique(["span", "key"], keep="first", maintain_order=True)
+    owners = said["span"].to_numpy()
+    keys, values = said["key"].to_arrow().cast(pa.string()), said["value"].to_arrow().cast(pa.string())
+    maps = pa.MapArray.from_arrays(_offsets(owners, count), keys, values)
+    return _or_null(maps, np.bincount(owners, minlength=count) == 0)
+
+
+def _said(tables: Tables, owner_kind: int, numbers: list[int], prefix: str, rank: int) -> pl.DataFrame:
+    rows = tables.rows_of(owner_kind)
+    rows = rows[np.isin(tables.key_ids[rows], numbers)]
+    keys = pl.Series([key.removeprefix(prefix) for key in tables.keys], dtype=pl.String).gather(tables.key_ids[rows])
+    values = pl.Series(tables.values(rows), dtype=pl.String)
+    frame = pl.DataFrame({"owner": tables.attributes[rows, at.OWNER], "key": keys, "value": values})
+    return frame.with_columns(pl.lit(rank).alias("rank"))
+
+
+def _events(tables: Tables) -> pa.ListArray:
+    events = tables.events
+    inner = pa.StructArray.from_arrays(
+        [
+            tables.text(events[:, at.EVENT_NAME], events[:, at.EVENT_NAME_LEN]),
+            pa.array(events[:, at.EVENT_TIME]),
+            _maps(tables, at.OF_EVENT, len(events)),
+        ],
+        names=["name", "time_unix_nano", "attributes"],
+    )
+    return pa.ListArray.from_arrays(_offsets(events[:, at.EVENT_SPAN], len(tables.spans)), inner)
+
+
+def _links(tables: Tables) -> pa.ListArray:
+    links = tables.links
+    whole = (links[:, at.LINK_TRACE_LEN] == 16) & (links[:, at.LINK_ID_LEN] == 8)
+    buffer = tables.buffer if len(tables.buffer) >= 16 else np.zeros(16, np.uint8)
+    inner = pa.StructArray.from_arrays(
+        [
+            _or_null(hex_ids(buffer, np.where(whole, links[:, at.LINK_TRACE], 0), 16), ~whole),
+            _or_null(hex_ids(buffer, np.where(whole, links[:, at.LINK_ID], 0), 8), ~whole),
+            _maps(tables, at.OF_LINK, len(links)),
+        ],
+        names=["trace_id", "span_id", "attributes"],
+    )
+    return pa.ListArray.from_arrays(_offsets(links[:, at.LINK_SPAN], len(tables.spans)), inner)

@@ -1,0 +1,225 @@
+"""Raw export bodies in, durable records out: what an acknowledgement rests on.
+
+Bodies that wait at the same moment share one write and one sync; an idle spool syncs at once. Segments are files of
+records `length, crc32, arrival time, sender length, signal, sender, body`; a torn tail, never acknowledged, is cut at start.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import struct
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from io import BufferedWriter
+from pathlib import Path
+
+HEADER = struct.Struct("<IIqHB")
+SIGNALS = ("traces",)
+SEGMENT_LIMIT_BYTES = 64 * 1024 * 1024
+BACKLOG_LIMIT_BYTES = 512 * 1024 * 1024
+
+
+class SpoolFullError(RuntimeError):
+    """More is waiting to be loaded than the spool may hold; the sender is to come again later."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in the spool: a segment's number and an offset in it."""
+
+    segment: int
+    byte_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One body as it was received, and the position behind it."""
+
+    signal: str
+    sender: str
+    received_unix_nano: int
+    body: bytes
+    after: Position
+
+    @property
+    def stored_bytes(self) -> int:
+        """What the record takes in the spool."""
+        return HEADER.size + len(self.sender.encode()) + len(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    record: bytes
+    done: Future[None]
+
+
+class Spool:
+    """The spool of one data folder. `append` is safe from any thread; one reader follows with `read`."""
+
+    def __init__(self, folder: Path, loaded: Position, *, limit_backlog_bytes: int = BACKLOG_LIMIT_BYTES) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._limit_backlog_bytes = limit_backlog_bytes
+        self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._backlog_bytes = 0
+        self.on_append: Callable[[], None] = lambda: None
+        self._drop_loaded(loaded)
+        self._end = self._recover(loaded)
+        self._file = self._open(self._end.segment)
+        self._thread = threading.Thread(target=self._write_forever, name="spool", daemon=True)
+        self._thread.start()
+
+    def append(self, signal: str, sender: str, received_unix_nano: int, body: bytes) -> Future[None]:
+        """Puts one body down; the future is done once it is on disk.
+
+        Raises:
+            SpoolFullError: the backlog is at its bound.
+        """
+        name = sender.encode()[:65535]
+        head = HEADER.pack(len(body), _checksum(name, body), received_unix_nano, len(name), SIGNALS.index(signal))
+        record = head + name + body
+        with self._lock:
+            if self._backlog_bytes + len(record) > self._limit_backlog_bytes:
+                msg = f"{self._backlog_bytes} bytes wait to be loaded; the bound is {self._limit_backlog_bytes}"
+                raise SpoolFullError(msg)
+            self._backlog_bytes += len(record)
+        done: Future[None] = Future()
+        self._waiting.put(_Waiting(record, done))
+        return done
+
+    @property
+    def backlog_bytes(self) -> int:
+        """Bytes received and not yet loaded."""
+        return self._backlog_bytes
+
+    @property
+    def end(self) -> Position:
+        """The position behind the last durable record."""
+        return self._end
+
+    def read(self, start: Position, limit_bytes: int) -> Iterator[Record]:
+        """Durable records from a position on, until about `limit_bytes` of them or the end."""
+        end, taken = self._end, 0
+        for segment in self._segments():
+            if segment < start.segment or segment > end.segment:
+                continue
+            offset = start.byte_offset if segment == start.segment else 0
+            stop = end.byte_offset if segment == end.segment else None
+            for record in _records(self._path(segment), segment, offset, stop):
+                yield record
+                taken += len(record.body)
+                if taken >= limit_bytes:
+                    return
+
+    def loaded(self, position: Position, record_bytes: int) -> None:
+        """Tells that everything before a position is in the store: its segments may go."""
+        with self._lock:
+            self._backlog_bytes = max(0, self._backlog_bytes - record_bytes)
+        self._drop_loaded(position)
+
+    def close(self) -> None:
+        """Writes what waits, then stops."""
+        self._waiting.put(None)
+        self._thread.join()
+        self._file.close()
+
+    def _write_forever(self) -> None:
+        while True:
+            first = self._waiting.get()
+            if first is None:
+                return
+            batch, stop = [first], False
+            while not self._waiting.empty():
+                more = self._waiting.get()
+                if more is None:
+                    stop = True
+                    break
+                batch.append(more)
+            self._write(batch)
+            if stop:
+                return
+
+    def _write(self, batch: list[_Waiting]) -> None:
+        data = b"".join(waiting.record for waiting in batch)
+        try:
+            self._file.write(data)
+            self._file.flush()
+            os.fdatasync(self._file.fileno())
+        except OSError as error:
+            self._file.truncate(self._end.byte_offset)
+            self._file.seek(self._end.byte_offset)
+            with self._lock:
+                self._backlog_bytes -= len(data)
+            for waiting in batch:
+                waiting.done.set_exception(error)
+            return
+        self._end = Position(self._end.segment, self._end.byte_offset + len(data))
+        if self._end.byte_offset >= SEGMENT_LIMIT_BYTES:
+            self._roll()
+        for waiting in batch:
+            waiting.done.set_result(None)
+        self.on_append()
+
+    def _roll(self) -> None:
+        self._file.close()
+        following = self._end.segment + 1
+        self._file = self._open(following)
+        self._end = Position(following, 0)
+
+    def _recover(self, loaded: Position) -> Position:
+        """Finds the durable end, cuts a torn tail, and counts the backlog."""
+        segments = self._segments()
+        end = Position(max([loaded.segment, *segments]), 0)
+        for segment in segments:
+            offset = loaded.byte_offset if segment == loaded.segment else 0
+            last = offset
+            for record in _records(self._path(segment), segment, offset, None):
+                last = record.after.byte_offset
+            self._backlog_bytes += last - offset
+            if segment == end.segment:
+                end = Position(segment, last)
+                os.truncate(self._path(segment), last)
+        return end
+
+    def _drop_loaded(self, position: Position) -> None:
+        for segment in self._segments():
+            if segment < position.segment:
+                self._path(segment).unlink()
+
+    def _segments(self) -> list[int]:
+        return sorted(int(path.stem) for path in self._folder.glob("*.spool"))
+
+    def _path(self, segment: int) -> Path:
+        return self._folder / f"{segment:09d}.spool"
+
+    def _open(self, segment: int) -> BufferedWriter:
+        file = self._path(segment).open("ab")
+        folder = os.open(self._folder, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+        return file
+
+
+def _checksum(sender: bytes, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(sender))
+
+
+def _records(path: Path, segment: int, offset: int, stop: int | None) -> Iterator[Record]:
+    """The whole records of a file from an offset on; ends at the first that is torn."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        while stop is None or offset < stop:
+            head = file.read(HEADER.size)
+            if len(head) < HEADER.size:
+                return
+            length, checksum, received, name_length, signal = HEADER.unpack(head)
+            name, body = file.read(name_length), file.read(length)
+            if len(body) < length or signal >= len(SIGNALS) or _checksum(name, body) != checksum:
+                return
+            offset += HEADER.size + name_length + length
+            yield Record(SIGNALS[signal], name.decode(errors="replace"), received, body, Position(segment, offset))

@@ -1,0 +1,1 @@
+"""Rows in, numbers out: assembly, segments, metric definitions, cells, effects."""

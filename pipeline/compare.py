@@ -1,0 +1,170 @@
+"""Rows of `cells` in, rows of `effects` out: each lever's treated arm against control, block by block.
+
+The judgement is simple for now: the mean of paired block gains over a trailing window, with an anytime-valid t radius.
+What reads `effects` does not know how they were made: richer statistics replace `_row` and fill `evidence`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pipeline.measure import BLOCK_S, REQUESTS
+from pipeline.metrics import by_name
+
+WINDOW_BLOCKS = 24
+MIN_REQUESTS_PER_ARM = 5
+ALPHA = 0.05
+METHOD = "paired_blocks_window"
+CONTRASTED = ("net_itl_s", "tpot_s", "ttft_s", "error_rate")
+PREMISES = ("draft_acceptance", "acceptance_length", "skipped_token_ratio", "cache_hit_rate", "interconnect_efficiency")
+
+Reals = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Arm:
+    """One arm's sums of one metric in each block of a window."""
+
+    num: Reals
+    den: Reals
+    n: Reals
+    requests: Reals
+
+    def ratio(self) -> Reals:
+        return _divided(self.num, self.den)
+
+
+def effects(cells: pl.DataFrame, until: datetime) -> pl.DataFrame:
+    """One row per lever, segment and metric for the window of blocks that ends at `until` (columns of `effects`).
+
+    `cells` holds that window's cells of all arms. gain is a ratio, positive when the lever helps.
+    """
+    since = until - timedelta(seconds=BLOCK_S * WINDOW_BLOCKS)
+    keys = ["lever", "segment", "metric", "arm", "block_started_at"]
+    summed = cells.group_by(keys).agg(pl.col("n", "num", "den").sum())
+    rows = []
+    for (lever, segment), group in summed.group_by(["lever", "segment"], maintain_order=True):
+        rows.extend(_segment_rows(str(lever), str(segment), group, since, until))
+    schema = {"since": pl.Datetime("us", "UTC"), "until": pl.Datetime("us", "UTC")}
+    return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=schema)
+
+
+def avt_radius(n: int, variance: float, alpha: float = ALPHA, phi: float = 8.0) -> float:
+    """The half-width of the anytime-valid t interval of a mean of `n` values (stats.md 2.5; Wang and Ramdas 2310.03722).
+
+    Infinite while there are too few values to say anything.
+    """
+    nu, r = n - 1, phi / (phi + n)
+    if nu < 1:
+        return float("inf")
+    a = np.exp(2 / (nu + 1) * (np.log(1 / alpha) - 0.5 * np.log(r)))
+    if a * r >= 1:
+        return float("inf")
+    return float(np.sqrt(nu * (a - 1) / (1 - a * r)) * np.sqrt(variance / n))
+
+
+def _segment_rows(lever: str, segment: str, group: pl.DataFrame, since: datetime, until: datetime) -> list[dict[str, Any]]:
+    blocks = group["block_started_at"].unique().sort().to_list()
+    arms = {arm: _arm_sums(group.filter(pl.col("arm") == arm), blocks) for arm in group["arm"].unique().to_list()}
+    treated, control = arms.get("treated"), arms.get("control")
+    if treated is None:
+        return []
+    rows = [_contrast(name, treated, control) for name in CONTRASTED] + [_premise(name, treated) for name in PREMISES]
+    common = {"lever": lever, "segment": segment, "arm_a": "treated", "since": since, "until": until, "method": METHOD, "evidence": None}
+    return [{**common, **row} for row in rows if row["n_a"] > 0 or row["metric"] in CONTRASTED]
+
+
+def _arm_sums(rows: pl.DataFrame, blocks: list[datetime]) -> dict[str, _Arm]:
+    place = {block: index for index, block in enumerate(blocks)}
+    sums: dict[str, npt.NDArray[np.float64]] = {}
+    for metric, block, n, num, den in rows.select("metric", "block_started_at", "n", "num", "den").iter_rows():
+        table = sums.setdefault(metric, np.zeros((3, len(blocks))))
+        table[:, place[block]] += (n, num, den)
+    empty = np.zeros((3, len(blocks)))
+    requests = sums.get(REQUESTS, empty)[0]
+    return {name: _arm(sums.get(name, empty), requests) for name in by_name()}
+
+
+def _arm(table: Reals, requests: Reals) -> _Arm:
+    n, num, den = table
+    return _Arm(num, den, n, requests)
+
+
+def _contrast(name: str, treated: dict[str, _Arm], control: dict[str, _Arm] | None) -> dict[str, Any]:
+    """One metric's paired contrast. Net ITL charges treated with the TTFT it adds over control in the same block."""
+    base = "tpot_s" if name == "net_itl_s" else name
+    arm_a = treated[base]
+    arm_b = control[base] if control else None
+    busy_a = arm_a.num
+    if name == "net_itl_s" and control:
+        extra = np.nan_to_num(_divided_means(treated["ttft_s"]) - _divided_means(control["ttft_s"]))
+        busy_a = busy_a + arm_a.n * np.maximum(0.0, extra)
+    row = _plain_row(name, _Arm(busy_a, arm_a.den, arm_a.n, arm_a.requests))
+    if arm_b is None:
+        return {**row, "basis": "none", "note": "no control arm: nothing to compare with"}
+    paired = (arm_a.n >= MIN_REQUESTS_PER_ARM) & (arm_b.n >= MIN_REQUESTS_PER_ARM)
+    a, b = _divided(busy_a, arm_a.den), arm_b.ratio()
+    paired &= np.isfinite(a) & np.isfinite(b) & (b > 0)
+    count = int(paired.sum())
+    row |= {"arm_b": "control", "n_b": int(arm_b.n[paired].sum()), "n_a": int(arm_a.n[paired].sum()), "blocks": count, "basis": "control"}
+    row["coverage"] = min(row["coverage"], _coverage(arm_b))
+    if not count:
+        least = int(min(arm_a.n.max(initial=0), arm_b.n.max(initial=0)))
+        return {**row, "note": f"no block has {MIN_REQUESTS_PER_ARM} requests in each arm; at most {least}"}
+    row |= {
+        "value_a": float(busy_a[paired].sum() / arm_a.den[paired].sum()),
+        "value_b": float(arm_b.num[paired].sum() / arm_b.den[paired].sum()),
+    }
+    return {**row, **_interval(_gains(name, a[paired], b[paired]))}
+
+
+def _gains(name: str, a: Reals, b: Reals) -> Reals:
+    return a / b - 1 if by_name()[name].better == "higher" else 1 - a / b
+
+
+def _interval(gains: Reals) -> dict[str, float | None]:
+    mean = float(gains.mean())
+    radius = avt_radius(len(gains), float(gains.var(ddof=1))) if len(gains) > 2 else float("inf")
+    known = np.isfinite(radius)
+    return {"gain": mean, "gain_low": mean - radius if known else None, "gain_high": mean + radius if known else None}
+
+
+def _premise(name: str, treated: dict[str, _Arm]) -> dict[str, Any]:
+    return {**_plain_row(name, treated[name]), "basis": "premise", "note": None}
+
+
+def _plain_row(name: str, arm: _Arm) -> dict[str, Any]:
+    total = float(arm.den.sum())
+    return {
+        "metric": name,
+        "arm_b": None,
+        "blocks": int((arm.n > 0).sum()),
+        "n_a": int(arm.n.sum()),
+        "n_b": 0,
+        "value_a": float(arm.num.sum() / total) if total > 0 else None,
+        "value_b": None,
+        "gain": None,
+        "gain_low": None,
+        "gain_high": None,
+        "coverage": _coverage(arm),
+        "note": None,
+    }
+
+
+def _coverage(arm: _Arm) -> float:
+    asked = float(arm.requests.sum())
+    return float(arm.n.sum()) / asked if asked else 0.0
+
+
+def _divided(num: Reals, den: Reals) -> Reals:
+    return np.divide(num, den, out=np.full_like(num, np.nan), where=den > 0)
+
+
+def _divided_means(arm: _Arm) -> Reals:
+    return _divided(arm.num, arm.n)

@@ -1,0 +1,119 @@
+"""The pipeline's jobs over the store: each takes what the job before left, in the transaction that does its work.
+
+Time here is event time: a block closes when the watermark has passed its end by `LAG_S`, whatever the wall clock says.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import polars as pl
+
+from pipeline import segments
+from pipeline.assemble import assemble
+from pipeline.compare import WINDOW_BLOCKS, effects
+from pipeline.measure import BLOCK_S, cells
+from pipeline.metrics import METRICS
+from queries import files
+from queries.store import Store
+
+TRACES_A_RUN = 60_000
+BLOCKS_A_RUN = 48
+LAG_S = 120
+IDLE_SENDER_S = 60
+BLOCK = timedelta(seconds=BLOCK_S)
+
+
+def describe_metrics(store: Store) -> None:
+    """Writes the metric rows into the table `metrics`, for people who ask by SQL."""
+    rows = pl.DataFrame(
+        {
+            "name": metric.name,
+            "kind": metric.kind,
+            "numerator": metric.numerator,
+            "denominator": metric.denominator,
+            "known_when": metric.known_when,
+            "unit": metric.unit,
+            "better": metric.better,
+            "formula": metric.formula,
+            "source": metric.source,
+            "traps": list(metric.traps),
+        }
+        for metric in METRICS
+    )
+    with store.write() as transaction:
+        transaction.execute("delete from metrics")
+        transaction.insert("metrics", rows)
+
+
+def assemble_next(store: Store, edges: segments.Edges) -> int:
+    """Assembles the traces that got new spans; gives how many traces were taken."""
+    if not store.rows("select 1 from dirty_traces limit 1"):
+        return 0
+    with store.write() as transaction:
+        transaction.execute(files.question("assemble_take"), {"limit_rows": TRACES_A_RUN})
+        spans = transaction.frame(files.question("assemble_spans"))
+        assembled = assemble(spans, edges)
+        transaction.execute(files.question("assemble_dirty_blocks"), {"block_s": BLOCK_S})
+        transaction.execute("delete from requests_hot where trace_id in (select trace_id from working_traces)")
+        transaction.execute("delete from quarantine where trace_id in (select trace_id from working_traces)")
+        transaction.using(assembled.requests, files.question("assemble_requests"))
+        if not assembled.quarantine.is_empty():
+            transaction.insert("quarantine", assembled.quarantine)
+        transaction.execute(files.question("assemble_dirty_blocks"), {"block_s": BLOCK_S})
+        transaction.execute("delete from dirty_traces where trace_id in (select trace_id from working_traces)")
+        return len(transaction.frame("select trace_id from working_traces"))
+
+
+def measure_next(store: Store) -> int:
+    """Measures the blocks whose requests changed; gives how many blocks were taken."""
+    if not store.rows("select 1 from dirty_blocks limit 1"):
+        return 0
+    with store.write() as transaction:
+        transaction.execute(files.question("measure_take"), {"limit_rows": BLOCKS_A_RUN})
+        requests = transaction.frame(files.question("measure_requests"), {"block_s": BLOCK_S})
+        transaction.execute("delete from cells where block_started_at in (select block_started_at from working_blocks)")
+        if not requests.is_empty():
+            rows = cells(requests.with_row_index("row"))
+            if not rows.is_empty():
+                transaction.insert("cells", rows)
+        transaction.execute("delete from dirty_blocks where block_started_at in (select block_started_at from working_blocks)")
+        return len(transaction.frame("select block_started_at from working_blocks"))
+
+
+def watermark(store: Store) -> datetime | None:
+    """The oldest of the newest span ends of the senders that still speak; None where nothing was ever seen."""
+    found = store.rows(files.question("watermark"), {"idle_s": IDLE_SENDER_S})
+    newest: datetime | None = found[0]["watermark"] if found else None
+    return newest
+
+
+def compare_next(store: Store) -> int:
+    """Compares arms at the end of every block that closed since the last run; gives how many blocks were closed."""
+    mark = watermark(store)
+    if mark is None or store.rows("select 1 from dirty_traces limit 1") or store.rows("select 1 from dirty_blocks limit 1"):
+        return 0
+    ends = _closed_ends(store, mark)
+    if not ends:
+        return 0
+    window = {"since": ends[0] - BLOCK * WINDOW_BLOCKS, "until": ends[-1]}
+    rows = store.frame(files.question("compare_cells"), window)
+    frames = []
+    for end in ends:
+        since = end - BLOCK * WINDOW_BLOCKS
+        inside = rows.filter((pl.col("block_started_at") >= since) & (pl.col("block_started_at") < end))
+        if not inside.is_empty():
+            frames.append(effects(inside, end))
+    with store.write() as transaction:
+        for frame in frames:
+            if not frame.is_empty():
+                transaction.insert("effects", frame)
+        transaction.execute("delete from closed_blocks")
+        transaction.execute("insert into closed_blocks values ($until)", {"until": ends[-1]})
+    return len(ends)
+
+
+def _closed_ends(store: Store, mark: datetime) -> list[datetime]:
+    """The ends of the blocks with cells that have closed and were not compared, in order."""
+    params = {"mark": mark - timedelta(seconds=LAG_S), "block_s": BLOCK_S}
+    return [row["block_ended_at"] for row in store.rows(files.question("compare_ends"), params)]

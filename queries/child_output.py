@@ -1,0 +1,82 @@
+"""A started child process in, all it wrote out, within a deadline and a number of bytes."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import IO, Any, cast
+
+_CHUNK_BYTES = 1 << 20
+_ERROR_BYTES = 64 << 10
+
+
+class TooLateError(TimeoutError):
+    """The child had not closed its output at the deadline."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a child wrote: its answer, cut at the byte limit, and the head of its complaints."""
+
+    answer: bytes
+    errors: str
+
+
+def talk(child: subprocess.Popen[bytes], question: bytes, deadline_s: float, most_bytes: int) -> Output:
+    """Writes the question, reads until the child closes. `deadline_s` is on `time.monotonic`. Raises TooLateError."""
+    stdin, stdout, stderr = (cast("IO[bytes]", pipe) for pipe in (child.stdin, child.stdout, child.stderr))
+    got = {stdout: bytearray(), stderr: bytearray()}
+    most = {stdout: most_bytes, stderr: _ERROR_BYTES}
+    left = memoryview(question)
+    os.set_blocking(stdin.fileno(), False)
+    with selectors.DefaultSelector() as selector:
+        selector.register(stdin, selectors.EVENT_WRITE)
+        for pipe in got:
+            selector.register(pipe, selectors.EVENT_READ)
+        while any(pipe in _open_pipes(selector) for pipe in got):
+            for key, _ in _ready(selector, deadline_s):
+                if key.fileobj is stdin:
+                    left = _write(selector, stdin, left)
+                else:
+                    _read(selector, cast("IO[bytes]", key.fileobj), got, most)
+    _wait(child, deadline_s)
+    return Output(bytes(got[stdout]), got[stderr].decode(errors="replace"))
+
+
+def _open_pipes(selector: selectors.BaseSelector) -> list[Any]:
+    return [key.fileobj for key in selector.get_map().values()]
+
+
+def _ready(selector: selectors.BaseSelector, deadline_s: float) -> list[tuple[selectors.SelectorKey, int]]:
+    ready = selector.select(max(0.0, deadline_s - time.monotonic()))
+    if not ready:
+        raise TooLateError
+    return ready
+
+
+def _write(selector: selectors.BaseSelector, stdin: IO[bytes], left: memoryview) -> memoryview:
+    try:
+        left = left[os.write(stdin.fileno(), left[:_CHUNK_BYTES]) :]
+    except BrokenPipeError:
+        left = left[:0]  # the child has ended: its status says why
+    if not left:
+        selector.unregister(stdin)
+        stdin.close()
+    return left
+
+
+def _read(selector: selectors.BaseSelector, pipe: IO[bytes], got: dict[IO[bytes], bytearray], most: dict[IO[bytes], int]) -> None:
+    chunk = os.read(pipe.fileno(), _CHUNK_BYTES)
+    got[pipe] += chunk[: most[pipe] - len(got[pipe])]
+    if not chunk:
+        selector.unregister(pipe)
+
+
+def _wait(child: subprocess.Popen[bytes], deadline_s: float) -> None:
+    try:
+        child.wait(max(0.0, deadline_s - time.monotonic()))
+    except subprocess.TimeoutExpired as error:
+        raise TooLateError from error

@@ -1,0 +1,126 @@
+"""The rows of an ad-hoc query in; JSON-able values, CSV, Parquet, Arrow or a text table out.
+
+In JSON every value is what JSON can hold exactly. A BIGINT is a number however large; HUGEINT and DECIMAL are numbers where a 64-bit
+integer or a double holds them exactly, else text. NaN and the infinities are the texts NaN, Infinity and -Infinity, so that null stays
+"not available". Timestamps are ISO 8601, those with a time zone in UTC with Z. STRUCT and MAP are objects, LIST is an array, BLOB is
+base64; what Arrow has no type for (INTERVAL, BIT, TIME WITH TIME ZONE and the like) is DuckDB's text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from queries import arrow_values
+
+FORMATS = ("table", "json", "csv", "parquet", "arrow")
+CELL_CHARACTERS = 60
+
+
+@dataclass(frozen=True)
+class SqlResult:
+    """The answer to one statement: columns as (name, DuckDB type), the rows, and whether more rows were there."""
+
+    columns: list[tuple[str, str]]
+    table: pa.Table
+    truncated: bool
+    elapsed_s: float
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows in the answer."""
+        return int(self.table.num_rows)
+
+    def frame(self) -> pl.DataFrame:
+        """The rows as a Polars frame; a repeated column name gets a number."""
+        frame = pl.from_arrow(_unique(self.table))
+        if not isinstance(frame, pl.DataFrame):
+            msg = f"a table was expected from Arrow, {type(frame).__name__} came"
+            raise TypeError(msg)
+        return frame
+
+    def rows(self) -> list[list[Any]]:
+        """The rows as JSON-able values."""
+        values = [arrow_values.plain(column.combine_chunks()) for column in self.table.columns]
+        return [list(row) for row in zip(*values, strict=True)]
+
+    def json_able(self) -> dict[str, Any]:
+        """The answer as the SQL endpoint gives it."""
+        return {
+            "columns": [{"name": name, "type": kind} for name, kind in self.columns],
+            "rows": self.rows(),
+            "row_count": self.row_count,
+            "truncated": self.truncated,
+            "elapsed_s": round(self.elapsed_s, 6),
+        }
+
+    def csv(self) -> str:
+        """A header and one line per row; null is empty, nested values are JSON text."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow([name for name, _ in self.columns])
+        writer.writerows([_cell(value, "") for value in row] for row in self.rows())
+        return out.getvalue()
+
+    def parquet(self) -> bytes:
+        """The rows as a zstd Parquet file; a repeated column name gets a number."""
+        out = io.BytesIO()
+        pq.write_table(_unique(self.table), out, compression="zstd")
+        return out.getvalue()
+
+    def arrow(self) -> bytes:
+        """The rows as an Arrow IPC stream."""
+        out = io.BytesIO()
+        with pa.ipc.new_stream(out, self.table.schema) as stream:
+            stream.write_table(self.table)
+        return out.getvalue()
+
+    def text(self) -> str:
+        """The rows as an aligned table for a terminal, with a last line that says how many there are."""
+        cells = [[_shortened(_cell(value, "null")) for value in row] for row in self.rows()]
+        names = [name for name, _ in self.columns]
+        widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
+        right = [pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t) for t in self.table.schema.types]
+        lines = [_line(names, widths, right), _line(["-" * width for width in widths], widths, right)]
+        lines += [_line(row, widths, right) for row in cells]
+        return "\n".join(
+            [*lines, f"({self.row_count} {'row' if self.row_count == 1 else 'rows'}{', truncated' if self.truncated else ''})"]
+        )
+
+
+def _unique(table: pa.Table) -> pa.Table:
+    taken: set[str] = set()
+    names: list[str] = []
+    for name in table.column_names:
+        number, unique = 0, name
+        while unique in taken:
+            number += 1
+            unique = f"{name}_{number}"
+        taken.add(unique)
+        names.append(unique)
+    return table.rename_columns(names)
+
+
+def _cell(value: Any, null: str) -> str:
+    if value is None:
+        return null
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _shortened(text: str) -> str:
+    text = text.replace("\n", "\\n")
+    return text if len(text) <= CELL_CHARACTERS else text[: CELL_CHARACTERS - 1] + "…"
+
+
+def _line(cells: list[str], widths: list[int], right: list[bool]) -> str:
+    padded = [cell.rjust(width) if r else cell.ljust(width) for cell, width, r in zip(cells, widths, right, strict=True)]
+    return "  ".join(padded).rstrip()

@@ -1,0 +1,168 @@
+"""The embedded store: a data folder in, transactions and Polars frames out. The only module that opens `live.duckdb`."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import duckdb
+import polars as pl
+
+from queries import files
+
+Params = Mapping[str, Any] | None
+
+
+class StoreError(RuntimeError):
+    """The data folder cannot be opened: held by another process, or of a schema this version does not know."""
+
+
+class ArrowTable(Protocol):
+    """Anything DuckDB reads as Arrow: a Polars frame, a pyarrow table."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class Transaction:
+    """One write transaction. Obtained from `Store.write`; commits when its block ends, rolls back when it raises."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+        self.words: set[str] = set()
+
+    def execute(self, sql: str, params: Params = None) -> int:
+        """Runs one statement; gives the number of rows it changed (0 where DuckDB does not say)."""
+        self.words.update(_words(sql))
+        row = self._connection.execute(sql, dict(params) if params else None).fetchone()
+        return int(row[0]) if row and isinstance(row[0], int) else 0
+
+    def frame(self, sql: str, params: Params = None) -> pl.DataFrame:
+        """The rows of a SELECT as a Polars frame, seen from inside the transaction."""
+        return pl.DataFrame(self._connection.sql(sql, params=dict(params) if params else None))
+
+    def insert(self, table: str, rows: ArrowTable) -> int:
+        """Appends rows by column name; columns the table has and the rows lack become null. Gives their number."""
+        return self.using(rows, f'insert into "{table}" by name select * from incoming')
+
+    def using(self, rows: ArrowTable, sql: str, params: Params = None) -> int:
+        """Runs one statement that reads `rows` under the name `incoming`."""
+        self._connection.register("incoming", rows)
+        try:
+            return self.execute(sql, params)
+        finally:
+            self._connection.unregister("incoming")
+
+
+class Store:
+    """The store of one data folder. Thread-safe: reads run beside each other and beside the one writer."""
+
+    def __init__(self, folder: Path, memory_limit: str = "2GB") -> None:
+        self.folder = folder
+        self.parts = folder / "parts"
+        self.parts.mkdir(parents=True, exist_ok=True)
+        self._writing = threading.RLock()
+        self._root = _open(folder / "live.duckdb", self.parts, memory_limit)
+        _migrate(self._root, folder)
+        self._commits = 0
+        self._changed: dict[str, int] = dict.fromkeys(_relations(self._root), 0)
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """The one write transaction at a time."""
+        with self._writing:
+            cursor = self._root.cursor()
+            try:
+                cursor.execute("begin transaction")
+                transaction = Transaction(cursor)
+                yield transaction
+                cursor.execute("commit")
+                self._note(transaction.words)
+            except BaseException:
+                _roll_back(cursor)
+                raise
+            finally:
+                cursor.close()
+
+    def version(self, relation: str) -> int:
+        """A number that grows with each commit whose statements name the relation. Raises KeyError for an unknown one."""
+        return self._changed[relation]
+
+    def _note(self, words: set[str]) -> None:
+        self._commits += 1
+        for relation in words & self._changed.keys():
+            self._changed[relation] = self._commits
+
+    def frame(self, sql: str, params: Params = None) -> pl.DataFrame:
+        """The rows of one of our own SELECTs as a Polars frame. Never a stranger's text: that goes to `queries.sandbox`."""
+        cursor = self._root.cursor()
+        try:
+            return pl.DataFrame(cursor.sql(sql, params=dict(params) if params else None))
+        finally:
+            cursor.close()
+
+    def rows(self, sql: str, params: Params = None) -> list[dict[str, Any]]:
+        """The same as a list of dicts."""
+        return self.frame(sql, params).to_dicts()
+
+    def copy_out(self, sql: str, path: Path) -> None:
+        """Writes the rows of one of our own SELECTs as a Parquet file under `parts/`."""
+        cursor = self._root.cursor()
+        try:
+            cursor.execute(f"copy ({sql}) to '{path}' (format parquet, compression zstd)")
+        finally:
+            cursor.close()
+
+    def close(self) -> None:
+        """Checkpoints and lets the file go."""
+        with self._writing:
+            self._root.execute("checkpoint")
+            self._root.close()
+
+
+def _open(path: Path, parts: Path, memory_limit: str) -> duckdb.DuckDBPyConnection:
+    try:
+        connection = duckdb.connect(str(path))
+    except duckdb.IOException as error:
+        msg = f"{path}: cannot be opened; another process may hold it: {error}"
+        raise StoreError(msg) from error
+    connection.execute("set TimeZone = 'UTC'")
+    connection.execute(f"set memory_limit = '{memory_limit}'")
+    connection.execute(f"set allowed_directories = ['{parts}']")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
+    return connection
+
+
+def _migrate(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    """Brings the schema to this version, one numbered file a transaction."""
+    connection.execute("create table if not exists schema_version (number bigint not null)")
+    row = connection.execute("select coalesce(max(number), 0) from schema_version").fetchone()
+    done = int(row[0]) if row else 0
+    known = files.schema()
+    if done > max(number for number, _ in known):
+        msg = f"{folder}: schema {done} is newer than this version knows ({max(n for n, _ in known)}); use a newer Leverwatch"
+        raise StoreError(msg)
+    for number, text in known:
+        if number > done:
+            connection.execute("begin transaction")
+            connection.execute(text)
+            connection.execute("insert into schema_version values ($number)", {"number": number})
+            connection.execute("commit")
+
+
+def _relations(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    rows = connection.execute("select table_name from information_schema.tables").fetchall()
+    return [str(name) for (name,) in rows]
+
+
+def _words(sql: str) -> set[str]:
+    return set(re.findall(r"[a-z_]\w*", sql.lower()))
+
+
+def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:
+    with suppress(duckdb.Error):  # a failed statement may have ended the transaction already; its own error is the one to show
+        cursor.execute("rollback")
