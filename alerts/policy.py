@@ -15,7 +15,7 @@ from alerts.check import check
 from alerts.levers import unknown
 from alerts.shape import describe, told
 
-__all__ = ["Policy", "PolicyError", "load", "parse", "shipped", "shipped_text"]
+__all__ = ["Policy", "PolicyError", "from_table", "load", "parse", "shipped", "shipped_text"]
 
 
 def load(path: Path) -> Policy:
@@ -43,6 +43,15 @@ def parse(text: str, where: str) -> Policy:
     except tomllib.TOMLDecodeError as error:
         msg = f"{where}: is not TOML: {error}"
         raise PolicyError(msg) from error
+    return from_table(raw, where)
+
+
+def from_table(raw: dict[str, Any], where: str) -> Policy:
+    """The policy of a TOML text that is read already.
+
+    Raises:
+        PolicyError: as `load`.
+    """
     policy = _convert(raw, where)
     check(policy, where)
     return policy

@@ -67,22 +67,35 @@ def run(
     Event time: a decision is dated by its block's end. `since` reaches further back than the policies' last judged
     blocks, for history that was loaded late. With `caught_up`, a stream far behind `newest_watermark` is frozen.
     """
-    known, listed = streams.current(store), streams.listed(store)
-    starts = streams.starts(policies, known, listed)
+    listed = streams.listed(store)
+    starts = streams.starts(policies, streams.newest(store), listed)
     frame = streams.effects(store, dict.fromkeys(starts, since) if since else starts)
-    outcome = _Outcome(known, streams.written(store, _first(frame, newest_watermark or now) - REPEAT))
+    watermark = newest_watermark if caught_up else None
+    loaded_at = None if listed == _bodies(policies) else now
+    if not (len(frame) or loaded_at or (watermark and _any_stale(store, policies, watermark))):
+        return 0
+    outcome = _Outcome(streams.current(store), streams.written(store, _first(frame, watermark or now) - REPEAT))
     for block in streams.blocks(frame):
         for policy in policies:
             if policy.lever == block.lever:
                 _judge_block(outcome, policy, block)
-    if caught_up and newest_watermark is not None:
-        _freeze_stale(outcome, policies, newest_watermark)
+    if watermark is not None:
+        _freeze_stale(outcome, policies, watermark)
     flips = [_flip_row(store, flip, effects, now, base_url) for flip, effects in outcome.flips]
-    return _write(store, policies, outcome, flips, None if listed == _bodies(policies) else now)
+    return _write(store, policies, outcome, flips, loaded_at)
 
 
 def _first(frame: pl.DataFrame, otherwise: datetime) -> datetime:
     return frame.item(0, "block_ended_at") if len(frame) else otherwise
+
+
+def _any_stale(store: Store, policies: Sequence[Policy], watermark: datetime) -> bool:
+    """Whether some stream may be too far behind: a cheap look that saves reading all of them when nothing is new."""
+    before = watermark - timedelta(seconds=min((policy.stale_after_s for policy in policies), default=0.0))
+    asked = (
+        "select 1 from current_verdicts where block_ended_at < $before and reason_code <> 'stale' and list_contains($names, policy) limit 1"
+    )
+    return bool(store.rows(asked, {"before": before, "names": [policy.name for policy in policies]}))
 
 
 def _judge_block(outcome: _Outcome, policy: Policy, block: Block) -> None:

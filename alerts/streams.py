@@ -30,7 +30,8 @@ _WRITTEN = """
 select policy, lever, segment, max(decided_at) as written_at from verdicts where decided_at > $since group by all
 """
 _EFFECTS = """
-select lever, segment, until as block_ended_at, metric, since, until, blocks, n_a, n_b, value_a, value_b, gain, gain_low, gain_high, basis, coverage, note
+select lever, segment, until as block_ended_at,
+    metric, since, until, blocks, n_a, n_b, value_a, value_b, gain, gain_low, gain_high, basis, coverage, note
 from effects join (select unnest($levers) as lever, unnest($starts) as start) using (lever)
 where arm_a = 'treated' and until > $earliest and until > start
 order by until, lever, segment
@@ -78,14 +79,17 @@ def listed(store: Store) -> dict[str, str]:
     return {row["policy"]: row["body"] for row in store.rows("select policy, body from policies")}
 
 
-def starts(policies: Iterable[Policy], known: Mapping[Key, Stream], listed: Container[str]) -> dict[str, datetime]:
+def newest(store: Store) -> dict[str, datetime]:
+    """The newest block that each policy has judged."""
+    rows = store.rows("select policy, max(block_ended_at) as newest from current_verdicts group by all")
+    return {row["policy"]: row["newest"] for row in rows}
+
+
+def starts(policies: Iterable[Policy], newest: Mapping[str, datetime], listed: Container[str]) -> dict[str, datetime]:
     """For each lever, the block from which on one of its policies has not judged.
 
     A policy that was there in the last run and has no stream had nothing to judge up to that run's newest block.
     """
-    newest: dict[str, datetime] = {}
-    for key, stream in known.items():
-        newest[key.policy] = max(newest.get(key.policy, NEVER), stream.block_ended_at)
     horizon = max(newest.values(), default=NEVER)
     levers: dict[str, datetime] = {}
     for policy in policies:

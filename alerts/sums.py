@@ -18,6 +18,9 @@ from pipeline.metrics import Metric, by_name
 from pipeline.segments import JUDGING_KEYS, SPECULATION_KEYS, keys_for
 from queries.store import Store
 
+BLOCK_S = 300
+# A request whose arm is not stated is treated, unless the lever's setting says off.
+_ARM = "coalesce(arms[$lever], case when lower(levers[$lever]) not in ('off', 'none', '0', 'disabled', 'false') then 'treated' end)"
 _NAME = re.compile(r"[a-z_]+")
 _KEYS = frozenset({*JUDGING_KEYS, *SPECULATION_KEYS, "tenant", "batch_bucket"})
 
@@ -39,18 +42,21 @@ class Sums(NamedTuple):
 
 
 def question(lever: str, segment: str, effect: Effect) -> Question:
-    """Per arm of a segment, the count and the whole-number sums that the effect's metric is made of."""
+    """Per block and arm of a segment, the counts and whole-number sums that the effect's metric is made of."""
     metric = by_name()[effect.metric]
     where, params = _scope(lever, segment, effect)
-    sums = [f"{_sum(metric.numerator, metric.unit)} as numerator", f"{_sum(metric.denominator, '')} as denominator"]
+    known = f"({metric.numerator}) is not null and ({metric.denominator}) is not null"
+    known += f" and ({metric.known_when})" if metric.known_when else ""
+    sums = [
+        "count(*) as requests",
+        f"count(*) filter (where {known}) as n",
+        f"{_sum(metric.numerator, metric.unit, known)} as numerator",
+        f"{_sum(metric.denominator, '', known)} as denominator",
+    ]
     if metric.name == "net_itl_s":
-        sums += ["count(ttft_s) as ttft_n", f"{_sum('ttft_s', 's')} as ttft_ns"]
-    known = f" and ({metric.known_when})" if metric.known_when else ""
-    sql = (
-        f"select arms[$lever] as arm, count(*) as n, {', '.join(sums)} from requests"
-        f" where {where} and ({metric.numerator}) is not null and ({metric.denominator}) is not null{known}"
-        " group by all order by arm"
-    )
+        sums += ["count(ttft_s) as ttft_n", f"{_sum('ttft_s', 's', 'true')} as ttft_ns"]
+    block = f"epoch_us(started_at) // {BLOCK_S * 1_000_000} * {BLOCK_S} as block_started_at_s"
+    sql = f"select {block}, {_ARM} as arm, {', '.join(sums)} from requests where {where} group by all order by all"
     return Question(sql, params)
 
 
@@ -93,7 +99,7 @@ def _scope(lever: str, segment: str, effect: Effect) -> tuple[str, dict[str, str
     params = {"lever": lever, "since": wording.utc(effect.since), "until": wording.utc(effect.until)}
     terms = [
         "started_at >= $since::timestamptz and started_at < $until::timestamptz",
-        "arms[$lever] in ('treated', 'control')",
+        f"{_ARM} in ('treated', 'control')",
     ]
     for key in sorted({*keys_for(lever), *keys}) if keys else ():
         if key in keys:
@@ -104,7 +110,6 @@ def _scope(lever: str, segment: str, effect: Effect) -> tuple[str, dict[str, str
     return " and ".join(terms), params
 
 
-def _sum(arithmetic: str, unit: str) -> str:
-    if unit in ("s", "s/token"):
-        return f"sum(cast(round(({arithmetic}) * 1e9) as bigint))"
-    return f"sum(cast({arithmetic} as bigint))"
+def _sum(arithmetic: str, unit: str, known: str) -> str:
+    whole = f"round(({arithmetic}) * 1e9)" if unit in ("s", "s/token") else arithmetic
+    return f"cast(sum(cast({whole} as bigint)) filter (where {known}) as bigint)"

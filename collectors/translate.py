@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 
 from collectors import wire_layout as at
-from collectors.columns import gathered, interned
-from collectors.decode import Ints, Tables
+from collectors.columns import Ints, gathered, interned
+from collectors.decode import Tables
 from collectors.dialects import Deployment, Dialect, Source, SpanRule, any_of
 from collectors.signals import FACTORS, SIGNALS
 

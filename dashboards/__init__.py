@@ -1,0 +1,1 @@
+"""Numbers in, pages and the query endpoints out."""

@@ -120,7 +120,8 @@ def _contrast_parts(names: list[str], metric: MetricRow, lever: str) -> list[str
     extra = "t.n * greatest(0, coalesce(t.ttft_s - c.ttft_s, 0))"
     pairs = (
         f"select {keys}t.n, t.busy_s + {extra} as net_s, t.gaps, t.gaps * c.busy_s / nullif(c.gaps, 0) as control_s, "
-        f"c.gaps > 0 as is_matched from (select * from arms where arm = 'treated' and gaps > 0) t left join (select * from arms where arm = 'control') c on {same}"
+        "c.gaps > 0 as is_matched from (select * from arms where arm = 'treated' and gaps > 0) t "
+        f"left join (select * from arms where arm = 'control') c on {same}"
     )
     matched = "filter (where is_matched)"
     treated = (

@@ -22,6 +22,7 @@ from queries import arrow_values
 
 FORMATS = ("table", "json", "csv", "parquet", "arrow")
 CELL_CHARACTERS = 60
+ARROW_KEY = b"leverwatch.answer"
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,21 @@ class SqlResult:
         return out.getvalue()
 
     def arrow(self) -> bytes:
-        """The rows as an Arrow IPC stream."""
+        """The rows as an Arrow IPC stream, what else is known in its schema's metadata; `from_arrow` reads it back."""
+        said = json.dumps({"columns": self.columns, "truncated": self.truncated, "elapsed_s": self.elapsed_s})
+        table = self.table.replace_schema_metadata({ARROW_KEY: said})
         out = io.BytesIO()
-        with pa.ipc.new_stream(out, self.table.schema) as stream:
-            stream.write_table(self.table)
+        with pa.ipc.new_stream(out, table.schema) as stream:
+            stream.write_table(table)
         return out.getvalue()
+
+    @classmethod
+    def from_arrow(cls, content: bytes) -> SqlResult:
+        """The answer that `arrow` wrote."""
+        table = pa.ipc.open_stream(content).read_all()
+        said = json.loads(table.schema.metadata[ARROW_KEY])
+        columns = [(name, kind) for name, kind in said["columns"]]
+        return cls(columns, table.replace_schema_metadata(None), said["truncated"], said["elapsed_s"])
 
     def text(self) -> str:
         """The rows as an aligned table for a terminal, with a last line that says how many there are."""

@@ -42,7 +42,7 @@ class Transaction:
 
     def frame(self, sql: str, params: Params = None) -> pl.DataFrame:
         """The rows of a SELECT as a Polars frame, seen from inside the transaction."""
-        return pl.DataFrame(self._connection.sql(sql, params=dict(params) if params else None))
+        return _in_utc(pl.DataFrame(self._connection.sql(sql, params=dict(params) if params else None)))
 
     def insert(self, table: str, rows: ArrowTable) -> int:
         """Appends rows by column name; columns the table has and the rows lack become null. Gives their number."""
@@ -100,7 +100,7 @@ class Store:
         """The rows of one of our own SELECTs as a Polars frame. Never a stranger's text: that goes to `queries.sandbox`."""
         cursor = self._root.cursor()
         try:
-            return pl.DataFrame(cursor.sql(sql, params=dict(params) if params else None))
+            return _in_utc(pl.DataFrame(cursor.sql(sql, params=dict(params) if params else None)))
         finally:
             cursor.close()
 
@@ -161,6 +161,12 @@ def _relations(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 def _words(sql: str) -> set[str]:
     return set(re.findall(r"[a-z_]\w*", sql.lower()))
+
+
+def _in_utc(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with its times in the zone `UTC`: DuckDB gives the session's zone as Etc/UTC, which Polars holds for another."""
+    zoned = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Datetime) and kind.time_zone not in (None, "UTC")]
+    return frame.with_columns(pl.col(zoned).dt.convert_time_zone("UTC")) if zoned else frame
 
 
 def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:

@@ -1,0 +1,39 @@
+# Everything a newcomer needs is `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test check golden serve clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(READY) ## set up, then run a simulated fleet with pages, verdicts and a webhook (Ctrl-C ends it)
+	$(BIN)/leverwatch demo $(ARGS)
+
+test: $(READY) check ## set up, lint, type-check and test
+	$(BIN)/pytest $(ARGS)
+
+check: $(READY) ## lint and type-check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+golden: $(READY) ## rewrite the golden files that tests compare with
+	$(BIN)/pytest --update-golden $(ARGS)
+
+serve: $(READY) ## run the server on ./leverwatch-data
+	$(BIN)/leverwatch serve $(ARGS)
+
+clean: ## remove what set-up and builds made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m collectors.warm
+	touch $(READY)

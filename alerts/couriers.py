@@ -1,0 +1,86 @@
+"""One thread a receiver, so that one receiver's trouble never delays another: the store in, deliveries out."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from alerts import deliver, outbox
+from alerts.deliver import Clock, Route
+from alerts.receivers import Receiver, distinct, secret_of
+from queries.store import Store
+
+POLL_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Couriers:
+    """The threads that carry waiting notices. Starting takes up what an earlier process left waiting.
+
+    Raises:
+        ReceiverError: two receivers share a name, or a secret cannot be had.
+    """
+
+    def __init__(self, store: Store, receivers: Sequence[Receiver], clock: Clock, environ: Mapping[str, str], seed: int = 0) -> None:
+        self._store = store
+        self._clock = clock
+        self._stopping = threading.Event()
+        self._routes = [
+            Route(receiver, secret_of(receiver, environ), deliver.client(), random.Random(f"{seed} {receiver.name}"))  # noqa: S311
+            for receiver in distinct(receivers)
+        ]
+        self._called = [threading.Event() for _ in self._routes]
+        self._threads = [
+            threading.Thread(target=self._carry, args=(route, called), name=f"courier {route.receiver.name}", daemon=True)
+            for route, called in zip(self._routes, self._called, strict=True)
+        ]
+
+    def start(self) -> None:
+        """Starts a thread for each receiver."""
+        for thread in self._threads:
+            thread.start()
+
+    def hand_over(self, newest_watermark: datetime, *, caught_up: bool) -> int:
+        """Puts the flips that are due into the outbox and wakes who has something to carry; gives how many."""
+        number = 0
+        for route, called in zip(self._routes, self._called, strict=True):
+            put_in = outbox.put_in(self._store, route.receiver, newest_watermark, self._clock(), caught_up=caught_up)
+            number += put_in
+            if put_in:
+                called.set()
+        return number
+
+    def wake(self) -> None:
+        """Makes every thread look at what waits now."""
+        for called in self._called:
+            called.set()
+
+    def stop(self, timeout_s: float = deliver.TIMEOUT_S) -> None:
+        """Ends the threads after the attempts in hand; what does not end in time is taken up again at the next start."""
+        self._stopping.set()
+        self.wake()
+        deadline = time.monotonic() + timeout_s
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, deadline - time.monotonic()))
+        for route in self._routes:
+            route.client.close()
+
+    def _carry(self, route: Route, called: threading.Event) -> None:
+        while not self._stopping.is_set():
+            called.clear()
+            pause_s = POLL_S
+            try:
+                due = deliver.deliver_waiting(self._store, route, self._clock)
+                if due is not None:
+                    pause_s = min(max((due - self._clock()).total_seconds(), 0.05), POLL_S)
+            except Exception:
+                # A thread that died would drop every later notice without a word: say it and try again.
+                if not self._stopping.is_set():
+                    log.exception("receiver %s: carrying notices failed; trying again in %s s", route.receiver.name, POLL_S)
+            called.wait(pause_s)

@@ -1,0 +1,130 @@
+"""The pages and the query endpoints as a router: a reader, a sandbox and a clock in, HTTP out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from importlib import resources
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+from fastapi.concurrency import run_in_threadpool
+
+from dashboards import answers
+from dashboards.pages import segment
+from dashboards.reader import Reader
+from queries.report import moment
+from queries.results import FORMATS
+from queries.sandbox import Sandbox, SqlError
+
+MOST_BODY_BYTES = 1 << 20
+_ASSETS = {"page.css": "text/css; charset=utf-8", "refresh.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
+_SQL_BODY = {
+    "type": "object",
+    "required": ["sql"],
+    "properties": {
+        "sql": {"type": "string"},
+        "params": {"type": "object"},
+        "limit": {"type": "integer"},
+        "format": {"type": "string", "enum": list(FORMATS)},
+    },
+}
+_SQL_DOCS: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": _SQL_BODY}}}}
+
+
+class SqlQuestion(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The body of POST /api/sql."""
+
+    sql: str
+    params: dict[str, Any] | None = None
+    limit: int | None = None
+    format: str = "json"
+
+
+def router(reader: Reader, sandbox: Sandbox, clock: Callable[[], datetime]) -> APIRouter:
+    """`/`, `/segment`, `/assets/...`, `/api/report`, `/api/effects` and `/api/sql`."""
+    routes = APIRouter()
+    _add_pages(routes, reader, clock)
+    _add_reports(routes, reader, clock)
+
+    @routes.post("/api/sql", tags=["query"], openapi_extra=_SQL_DOCS)
+    async def ad_hoc_sql(request: Request) -> Response:
+        """The rows of one reading SQL statement: `{columns, rows, row_count, truncated, elapsed_s}`."""
+        body = await _body(request)
+        return await run_in_threadpool(_ask, sandbox, body)
+
+    return routes
+
+
+def _add_pages(routes: APIRouter, reader: Reader, clock: Callable[[], datetime]) -> None:
+    @routes.get("/", include_in_schema=False)
+    @routes.get("/segment", include_in_schema=False)
+    def segment_page(request: Request) -> Response:
+        try:
+            return answers.page(segment.draw(reader, request.query_params, clock()))
+        except ValueError as error:
+            return answers.error("invalid", str(error))
+
+    @routes.get("/assets/{name}", include_in_schema=False)
+    def asset(name: str) -> Response:
+        if name not in _ASSETS:
+            return answers.error("unknown", f"no asset {name!r}; known: {', '.join(_ASSETS)}", status=404)
+        return answers.asset((resources.files("dashboards") / "assets" / name).read_bytes(), _ASSETS[name])
+
+
+def _add_reports(routes: APIRouter, reader: Reader, clock: Callable[[], datetime]) -> None:
+    @routes.get("/api/report", tags=["query"])
+    def report(
+        by: str = "", metrics: str | None = None, since: str | None = None, until: str | None = None, where: str | None = None
+    ) -> Response:
+        """One object per segment: the keys, `requests`, then each metric with its n, coverage and provenance."""
+        now = clock()
+        try:
+            period = {name: moment(text, now) if text else None for name, text in (("since", since), ("until", until))}
+            return answers.rows(reader.report(by=_listed(by), metrics=_listed(metrics) if metrics else None, where=where, **period))
+        except SqlError as error:
+            return answers.error(error.code, error.message, error.hint)
+        except (KeyError, ValueError) as error:
+            return answers.error("invalid", _said(error))
+
+    @routes.get("/api/effects", tags=["query"])
+    def effects(lever: str | None = None, by: str = "") -> Response:
+        """One object per segment and metric: a lever's effect with its interval."""
+        if lever is None:
+            return answers.error("invalid", "no lever came", "add ?lever=speculation")
+        try:
+            return answers.rows(reader.effects(lever, _listed(by)))
+        except (KeyError, ValueError) as error:
+            return answers.error("invalid", _said(error))
+
+
+def _ask(sandbox: Sandbox, body: bytes) -> Response:
+    try:
+        question = msgspec.json.decode(body, type=SqlQuestion)
+        if question.format not in FORMATS:
+            return answers.error("invalid", f"format {question.format!r} is unknown; known: {', '.join(FORMATS)}")
+        return answers.answer(sandbox.run(question.sql, question.params, question.limit), question.format)
+    except msgspec.MsgspecError as error:
+        return answers.error("invalid", f"the body is no question: {error}", "send a JSON object {sql, params, limit, format}")
+    except SqlError as error:
+        return answers.error(error.code, error.message, error.hint)
+
+
+async def _body(request: Request) -> bytes:
+    """The body, cut one byte beyond what is taken: a cut one is no JSON and is refused as such."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BODY_BYTES:
+            break
+    return bytes(body[: MOST_BODY_BYTES + 1])
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _said(error: Exception) -> str:
+    """A KeyError's text is its argument in quotes."""
+    return str(error.args[0]) if error.args else str(error)

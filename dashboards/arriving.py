@@ -1,0 +1,63 @@
+"""What has been stored and how old the newest data is, in numbers and in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from dashboards import theme
+from dashboards.reader import Reader
+from queries import files
+
+FRESH_S = 60.0
+BEHIND_S = 900.0
+
+
+@dataclass(frozen=True)
+class Arriving:
+    """Stored spans, those of the last minute, requests, and the newest span end seen (None: nothing came yet)."""
+
+    spans: int
+    spans_last_minute: int
+    requests: int
+    senders: int
+    newest_at: datetime | None
+    now: datetime
+
+    @property
+    def age_s(self) -> float | None:
+        """Seconds between now and the newest data."""
+        return None if self.newest_at is None else (self.now - self.newest_at).total_seconds()
+
+    @property
+    def age(self) -> str:
+        """The age of the newest data in words."""
+        return "no data" if self.age_s is None else theme.age(self.age_s)
+
+    @property
+    def css(self) -> str:
+        """How fresh the data is: good, warn or bad."""
+        if self.age_s is None or self.age_s > BEHIND_S:
+            return "bad"
+        return "good" if self.age_s <= FRESH_S else "warn"
+
+    @property
+    def words(self) -> str:
+        """What the age means."""
+        if self.newest_at is None:
+            return "nothing has arrived yet: point an OTLP exporter at this server"
+        if self.css == "good":
+            return f"live: spans end {self.age} ago at the newest"
+        at = theme.clock(self.newest_at, self.now)
+        return f"behind: the newest span ended at {at}" if self.css == "warn" else f"stale: nothing newer than {at} has arrived"
+
+    @property
+    def until(self) -> datetime:
+        """Where a page's period ends: at the newest data, and never later than now."""
+        return self.now if self.newest_at is None else min(self.now, self.newest_at + timedelta(seconds=1))
+
+
+def arriving(reader: Reader, now: datetime) -> Arriving:
+    """Asks the store."""
+    row = reader.frame(files.question("page_arriving"), {"minute_ago": now - timedelta(minutes=1)}).row(0, named=True)
+    return Arriving(row["spans"], row["spans_last_minute"], row["requests"], row["senders"], row["newest_at"], now)

@@ -1,0 +1,87 @@
+"""The newest flips and what became of their notices."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from dashboards import theme
+from dashboards.choice import title
+from dashboards.reader import Reader
+from queries import files
+
+SHOWN_FLIPS = 12
+_SENT = ("delivered", "ok", "sent", "success")
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The newest attempt to tell one receiver."""
+
+    receiver: str
+    words: str
+    css: str
+
+
+@dataclass(frozen=True)
+class Flip:
+    """One change of a lever's state in a segment."""
+
+    flip_id: str
+    lever: str
+    segment: str
+    title: str
+    state_before: str
+    state_after: str
+    decided_at: datetime
+    when: str
+    reason: str
+    css: str
+    deliveries: list[Delivery] = field(default_factory=list)
+
+
+def newest(reader: Reader, now: datetime) -> list[Flip]:
+    """The newest flips first, each with the newest attempt per receiver."""
+    found: dict[str, Flip] = {}
+    for row in reader.frame(files.question("page_flips"), {"flips": SHOWN_FLIPS}).iter_rows(named=True):
+        flip = found.setdefault(row["flip_id"], _flip(row, now))
+        if row["receiver"] is not None:
+            flip.deliveries.append(_delivery(row, now))
+    return list(found.values())
+
+
+def of_segment(flips: Iterable[Flip], lever: str, segment: str, since: datetime) -> list[datetime]:
+    """When a lever flipped in a segment."""
+    return [flip.decided_at for flip in flips if flip.lever == lever and flip.segment == segment and flip.decided_at >= since]
+
+
+def _flip(row: Mapping[str, Any], now: datetime) -> Flip:
+    after = row["state_after"]
+    return Flip(
+        row["flip_id"],
+        row["lever"],
+        row["segment"],
+        title(json.loads(row["segment"])),
+        row["state_before"].replace("_", " "),
+        after.replace("_", " "),
+        row["decided_at"],
+        theme.clock(row["decided_at"], now),
+        row["reason"],
+        "bad" if after == "off_recommended" else "good" if after == "on" else "quiet",
+    )
+
+
+def _delivery(row: Mapping[str, Any], now: datetime) -> Delivery:
+    attempt = f"attempt {row['attempt']}"
+    status = f" (HTTP {row['status_code']})" if row["status_code"] else ""
+    if row["outcome"] in _SENT:
+        return Delivery(row["receiver"], f"{row['outcome']} at {theme.clock(row['attempted_at'], now)}{status}", "good")
+    said = f": {row['error']}" if row["error"] else ""
+    if row["next_attempt_at"]:
+        return Delivery(
+            row["receiver"], f"{attempt} {row['outcome']}{status}{said}; next at {theme.clock(row['next_attempt_at'], now)}", "warn"
+        )
+    return Delivery(row["receiver"], f"{attempt} {row['outcome']}{status}{said}", "bad")

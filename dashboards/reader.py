@@ -1,0 +1,33 @@
+"""What pages ask for numbers: the facade implements it over a store, tests over rows made up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+import polars as pl
+
+
+class Reader(Protocol):
+    """Reads of one store. Stored units; raises ValueError or KeyError for a question that cannot be asked."""
+
+    def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
+        """The rows of one of our own SELECTs."""
+        ...
+
+    def report(
+        self,
+        *,
+        by: Sequence[str] = (),
+        metrics: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        where: str | None = None,
+    ) -> pl.DataFrame:
+        """One row per segment: the keys, `requests`, then each metric with its n, coverage and provenance. `where` is a stranger's text."""
+        ...
+
+    def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
+        """One row per segment and metric: the lever's newest effect, as columns of `effects`."""
+        ...

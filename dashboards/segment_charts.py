@@ -1,0 +1,121 @@
+"""The buckets and effects of one segment in, its figures out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from dashboards import charts, theme
+from dashboards.charts import Figure, Series
+from pipeline.metrics import by_name
+
+Bucket = Mapping[str, Any]
+ARMS = {"treated": ("speculation on", theme.TREATED), "control": ("control", theme.CONTROL)}
+
+
+def figures(buckets: Sequence[Bucket], effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime], width: str) -> list[Figure]:
+    """The charts of a segment: net ITL, gain, draft acceptance, acceptance length, time to first token, requests."""
+    return [_net_itl(buckets, width), _gain(effects, flips), *_drafts(buckets, width), _ttft(buckets, width), _requests(buckets, width)]
+
+
+def _net_itl(buckets: Sequence[Bucket], width: str) -> Figure:
+    control = {row["bucket"]: row for row in buckets if row["arm"] == "control"}
+
+    def value(row: Bucket) -> float | None:
+        return net_itl_s(row, control.get(row["bucket"]))
+
+    series = _by_arm(buckets, value, "timed_n")
+    return charts.lines("net-itl", "Net inter-token latency, ms per token", series, charts.MILLISECONDS, _note(series, width, "net_itl_s"))
+
+
+def net_itl_s(row: Bucket, control: Bucket | None) -> float | None:
+    """A bucket's net seconds per token: what the arm's later first tokens cost against control is spread over its tokens."""
+    if not row["gaps"]:
+        return None
+    later_s = row["ttft_s"] - control["ttft_s"] if control and None not in (row["ttft_s"], control["ttft_s"]) else 0.0
+    return float((row["decode_s"] + row["timed_n"] * max(0.0, later_s)) / row["gaps"])
+
+
+def _gain(effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime]) -> Figure:
+    title = "Gain in net ITL against control, %"
+    known = [row for row in effects if row["gain"] is not None]
+    if not known:
+        said = next((row["note"] for row in reversed(effects) if row["note"]), None)
+        return Figure("gain", title, f"Not available: {said or by_name()['net_itl_gain'].missing}.")
+    last = known[-1]
+    note = (
+        f"Above 0 speculation helps. Band: 95 % interval. Newest: {last['blocks']} blocks, "
+        f"n {theme.count(last['n_a'])} treated, {theme.count(last['n_b'])} control, until {last['until']:%H:%M} UTC."
+    )
+    band = [(row["until"], row["gain"], row["gain_low"], row["gain_high"]) for row in known]
+    return charts.interval("gain", title, band, flips, note)
+
+
+def _ttft(buckets: Sequence[Bucket], width: str) -> Figure:
+    treated = _merged(buckets, "treated")
+    series = [
+        Series("p50", theme.TREATED, _points(treated, lambda row: row["ttft_s_p50"], "ttft_n")),
+        Series("p95", theme.SECOND, _points(treated, lambda row: row["ttft_s_p95"], "ttft_n")),
+    ]
+    title = "Time to first token, ms" + (" (speculation on)" if any(row["arm"] == "treated" for row in buckets) else "")
+    return charts.lines(
+        "ttft", title, [line for line in series if line.points], charts.MILLISECONDS, _note(series[:1], width, "ttft_s"), zero=True
+    )
+
+
+def _drafts(buckets: Sequence[Bucket], width: str) -> list[Figure]:
+    treated = _merged(buckets, "treated")
+    rate = [
+        Series("accepted", theme.TREATED, _points(treated, lambda row: _ratio(row["accepted_tokens"], row["draft_tokens"]), "drafted_n"))
+    ]
+    length = [Series("tokens per step", theme.TREATED, _points(treated, _length, "verified_n"))]
+    return [
+        charts.lines("acceptance", "Draft acceptance, %", rate, charts.PERCENT, _note(rate, width, "draft_acceptance"), zero=True),
+        charts.lines("length", "Acceptance length, tokens per step", length, charts.PLAIN, _note(length, width, "acceptance_length")),
+    ]
+
+
+def _requests(buckets: Sequence[Bucket], width: str) -> Figure:
+    series = _by_arm(buckets, lambda row: row["n"], "n")
+    return charts.lines("requests", f"Requests per {width}", series, charts.PLAIN, _note(series, width, "e2e_s"), zero=True)
+
+
+def _length(row: Bucket) -> float | None:
+    share = _ratio(row["verified_tokens"], row["verify_steps"])
+    return None if share is None else 1.0 + share
+
+
+def _by_arm(buckets: Sequence[Bucket], value: Callable[[Bucket], float | None], n: str) -> list[Series]:
+    """A line per arm; where no arm is marked, one of all requests."""
+    if not any(row["arm"] in ARMS for row in buckets):
+        return [line for line in [Series("all requests", theme.TREATED, _points(buckets, value, n))] if line.points]
+    series = [Series(name, color, _points([row for row in buckets if row["arm"] == arm], value, n)) for arm, (name, color) in ARMS.items()]
+    return [line for line in series if line.points]
+
+
+def _merged(buckets: Sequence[Bucket], arm: str) -> list[Bucket]:
+    """The rows of an arm; those without one where that arm is nowhere marked."""
+    marked = [row for row in buckets if row["arm"] == arm]
+    return marked or [row for row in buckets if row["arm"] is None]
+
+
+def _points(rows: Iterable[Bucket], value: Callable[[Bucket], float | None], n: str) -> list[tuple[datetime, float, int]]:
+    found = ((row["bucket"], value(row), row[n]) for row in rows)
+    return [(at, float(v), int(count)) for at, v, count in found if v is not None]
+
+
+def _ratio(numerator: Any, denominator: Any) -> float | None:
+    return float(numerator) / float(denominator) if numerator is not None and denominator else None
+
+
+def _note(series: Sequence[Series], width: str, metric: str) -> str:
+    if not any(line.points for line in series):
+        return f"Not available: {by_name()[metric].missing or 'no request of this segment has it'}."
+    counts: dict[str, int] = defaultdict(int)
+    for line in series:
+        counts[line.name] += sum(n for _, _, n in line.points)
+    newest = max(line.points[-1][0] for line in series if line.points)
+    said = ", ".join(f"{theme.count(n)} {name}" if len(series) > 1 else theme.count(n) for name, n in counts.items())
+    return f"n {said}. One point every {width}; the newest begins {newest:%H:%M} UTC."

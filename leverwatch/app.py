@@ -1,0 +1,76 @@
+"""The web application of a running server: every package's router, and the routes that say how the server itself is."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+import alerts.api
+import dashboards.api
+from alerts.couriers import Couriers
+from leverwatch.engine_room import EngineRoom
+from leverwatch.version import __version__
+from leverwatch.worker import Worker
+
+
+def pages(room: EngineRoom, worker: Worker, couriers: Couriers) -> FastAPI:
+    """Pages, reports, SQL, verdicts and health on one port."""
+    application = FastAPI(title="Leverwatch", version=__version__)
+    application.include_router(dashboards.api.router(room, room.sandbox, room.clock))
+    application.include_router(alerts.api.router(room.store, room.clock, couriers.wake))
+    application.include_router(_health(room, worker))
+    return application
+
+
+def _health(room: EngineRoom, worker: Worker) -> APIRouter:
+    routes = APIRouter(tags=["health"])
+    started = time.monotonic()
+
+    @routes.get("/healthz")
+    def healthz() -> dict[str, str]:
+        """The process answers."""
+        return {"status": "ok"}
+
+    @routes.get("/readyz")
+    def readyz() -> JSONResponse:
+        """Exports are taken and the jobs run; 503 with the reason where they do not."""
+        error = worker.error
+        state: dict[str, Any] = {"status": "ok" if error is None else "failing", "backlog_bytes": room.spool.backlog_bytes}
+        if error is not None:
+            state["error"] = f"{type(error).__name__}: {error}"
+        return JSONResponse(state, status_code=200 if error is None else 503)
+
+    @routes.get("/api/ledger")
+    def ledger(sender: str | None = None) -> list[dict[str, Any]]:
+        """What became of what each sender sent: received = stored + duplicate + rejected + dropped + pending."""
+        rows = room.store.rows(
+            "select sender, signal, sum(received)::bigint as received, sum(stored)::bigint as stored, "
+            "sum(duplicate)::bigint as duplicate, sum(rejected)::bigint as rejected, sum(dropped)::bigint as dropped "
+            "from ingest_ledger where $sender is null or sender = $sender group by all order by all",
+            {"sender": sender},
+        )
+        return [row | {"pending_bytes": room.spool.backlog_bytes} for row in rows]
+
+    @routes.get("/metrics")
+    def metrics() -> PlainTextResponse:
+        """The server's own numbers, as Prometheus text."""
+        row = room.store.rows(
+            "select coalesce(sum(stored), 0)::bigint as stored, coalesce(sum(duplicate), 0)::bigint as duplicate, "
+            "coalesce(sum(rejected), 0)::bigint as rejected from ingest_entries"
+        )[0]
+        lines = [
+            "# TYPE leverwatch_spans_total counter",
+            *(f'leverwatch_spans_total{{outcome="{name}"}} {row[name]}' for name in ("stored", "duplicate", "rejected")),
+            "# TYPE leverwatch_spool_backlog_bytes gauge",
+            f"leverwatch_spool_backlog_bytes {room.spool.backlog_bytes}",
+            "# TYPE leverwatch_jobs_failing gauge",
+            f"leverwatch_jobs_failing {int(worker.error is not None)}",
+            "# TYPE leverwatch_uptime_seconds gauge",
+            f"leverwatch_uptime_seconds {time.monotonic() - started:.3f}",
+        ]
+        return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+    return routes

@@ -1,0 +1,75 @@
+"""What several commands share: the data they work on, the errors that are the user's, frames as text."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+from alerts.chain import PolicyError
+from alerts.receivers import ReceiverError
+from leverwatch.config import ConfigError
+from leverwatch.connection import ConnectError, Connection, connect
+from leverwatch.serving import ServeError
+from queries.report import ReportError
+from queries.sandbox import SqlError
+from queries.store import StoreError
+
+USE_ERRORS = (ConfigError, ConnectError, PolicyError, ReceiverError, ReportError, ServeError, SqlError, StoreError, KeyError, OSError)
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """`--data` and `--url`: which store a command works on."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument("--data", metavar="DIR", help="the data folder (default: $LEVERWATCH_DATA, else ./leverwatch-data)")
+    group.add_argument("--url", help="a running server, such as http://127.0.0.1:8080")
+
+
+def folder(args: argparse.Namespace) -> Path:
+    """The data folder that a command names."""
+    return Path(args.data or os.environ.get("LEVERWATCH_DATA") or "leverwatch-data").absolute()
+
+
+def connection(args: argparse.Namespace, *, create: bool = False) -> Connection:
+    """A connection to what a command names: through its server where one runs."""
+    return connect(args.url) if args.url else connect(folder(args), create=create)
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one line."""
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return " ".join(text.split()) or type(error).__name__
+
+
+def write(frame: pl.DataFrame, fmt: str, out: str | None) -> str | None:
+    """A frame in a format: written to `out`, else given back as text. Parquet needs `out`."""
+    if fmt == "parquet":
+        if not out:
+            msg = "--format parquet needs --out FILE"
+            raise OSError(msg)
+        frame.write_parquet(out)
+        return None
+    written: dict[str, Callable[[pl.DataFrame], str]] = {"table": _table, "json": _json, "csv": _csv}
+    text = written[fmt](frame)
+    if out:
+        Path(out).write_text(text, encoding="utf-8")
+        return None
+    return text
+
+
+def _table(frame: pl.DataFrame) -> str:
+    with pl.Config(
+        tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, fmt_str_lengths=80, tbl_width_chars=-1
+    ):
+        return f"{frame}\n"
+
+
+def _csv(frame: pl.DataFrame) -> str:
+    return frame.write_csv()
+
+
+def _json(frame: pl.DataFrame) -> str:
+    return frame.write_json() + "\n"

@@ -1,0 +1,46 @@
+"""`leverwatch serve`: everything in one process."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from leverwatch import config
+from leverwatch.cli import common
+from leverwatch.serve_file import Addresses
+from leverwatch.serving import serve
+
+
+def add(subparsers: Any) -> None:
+    """States the command's arguments."""
+    parser = subparsers.add_parser("serve", help="receive, compute, judge, deliver and show, in one process")
+    parser.add_argument("--data", metavar="DIR", help="the data folder (default: $LEVERWATCH_DATA, else ./leverwatch-data)")
+    parser.add_argument("--config", metavar="FILE", help="leverwatch.toml (default: the one in the data folder)")
+    parser.add_argument("--host", help="the address to listen on (default 127.0.0.1)")
+    parser.add_argument("--grpc-port", type=int, help="OTLP over gRPC (default 4317; 0 takes a free one)")
+    parser.add_argument("--otlp-http-port", type=int, help="OTLP over HTTP (default 4318)")
+    parser.add_argument("--port", type=int, help="pages and API (default 8080)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="how the addresses are printed")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serves until it is told to stop."""
+    folder = common.folder(args)
+    read = config.read(Path(args.config) if args.config else None, folder)
+    asked = {key: getattr(args, key) for key in ("host", "grpc_port", "otlp_http_port", "port") if getattr(args, key) is not None}
+    read = msgspec.structs.replace(read, serve=msgspec.structs.replace(read.serve, **asked))
+
+    def announce(addresses: Addresses) -> None:
+        if args.format == "json":
+            sys.stdout.write(msgspec.json.encode(addresses).decode() + "\n")
+        else:
+            sys.stdout.write(f"pages      {addresses.url}\nOTLP/gRPC  {addresses.otlp_grpc}\nOTLP/HTTP  {addresses.otlp_http}/v1/traces\n")
+        sys.stdout.flush()
+
+    serve(folder, read, announce)
+    return 0

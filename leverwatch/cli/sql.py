@@ -1,0 +1,47 @@
+"""`leverwatch sql`: one read-only statement over the store."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from leverwatch.cli import common
+from queries.results import SqlResult
+
+
+def add(subparsers: Any) -> None:
+    """States the command's arguments."""
+    parser = subparsers.add_parser("sql", help="one read-only statement: SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, EXPLAIN")
+    common.add_data(parser)
+    parser.add_argument("statement")
+    parser.add_argument("--format", choices=("table", "json", "csv", "parquet", "arrow"), default="table")
+    parser.add_argument("--limit", type=int, metavar="ROWS", help="at most so many rows (default 10,000)")
+    parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints or writes the rows; says on standard error when they were cut."""
+    with common.connection(args) as connection:
+        answer = connection.ask(args.statement, limit_rows=args.limit)
+    content = _written(answer, args.format)
+    if args.out:
+        Path(args.out).write_bytes(content if isinstance(content, bytes) else content.encode())
+    elif isinstance(content, bytes):
+        sys.stdout.buffer.write(content)
+    else:
+        sys.stdout.write(content if content.endswith("\n") else content + "\n")
+    if answer.truncated:
+        print(f"leverwatch: truncated after {answer.row_count} rows; --limit takes more", file=sys.stderr)
+    return 0
+
+
+def _written(answer: SqlResult, fmt: str) -> str | bytes:
+    if fmt in ("parquet", "arrow"):
+        return answer.parquet() if fmt == "parquet" else answer.arrow()
+    if fmt == "json":
+        return json.dumps(answer.json_able(), ensure_ascii=False)
+    return answer.csv() if fmt == "csv" else answer.text()

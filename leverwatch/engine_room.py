@@ -1,0 +1,144 @@
+"""One data folder opened: its spool, loader, jobs and readers, without any listener. `serve`, `load` and `connect` stand on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import alerts.policy
+import alerts.run
+from alerts.chain import Policy
+from collectors.load import Loader
+from collectors.spool import Spool
+from leverwatch.config import Config
+from pipeline import jobs, segments
+from pipeline import metrics as metric_rows
+from queries import report
+from queries.sandbox import Sandbox, SqlLimits
+from queries.store import Store
+
+CAUGHT_UP = timedelta(minutes=15)
+QUIET_S = 10.0
+
+
+def utc_now() -> datetime:
+    """The wall clock, in UTC."""
+    return datetime.now(UTC)
+
+
+class EngineRoom:
+    """Everything that works on one data folder, opened."""
+
+    def __init__(self, folder: Path, config: Config, clock: Callable[[], datetime] = utc_now) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.config, self.clock = folder, config, clock
+        self.store = Store(folder, config.store.memory_limit)
+        self.loader = Loader(self.store, keep_content=config.store.keep_content)
+        limit = config.store.limit_backlog_bytes
+        self.spool = Spool(folder / "spool", self.loader.position(), limit_backlog_bytes=limit)
+        limits = SqlLimits(rows=config.sql.limit_rows, wall_s=config.sql.limit_s, memory_bytes=config.sql.limit_bytes)
+        self.sandbox = Sandbox(self.store, limits)
+        self.edges = segments.Edges()
+        self.policies = policies(config)
+        self._last_arrival = time.monotonic()
+        jobs.describe_metrics(self.store)
+
+    def work_once(self) -> int:
+        """One round of every job, each taking what the one before left; gives how much was done, 0 when nothing waits."""
+        loaded = self.loader.load_next(self.spool)
+        if loaded:
+            self._last_arrival = time.monotonic()
+        done = loaded + jobs.assemble_next(self.store, self.edges) + jobs.measure_next(self.store)
+        closed = jobs.compare_next(self.store)
+        if closed or self.is_caught_up():
+            done += closed + self._judge()
+        return done
+
+    def drain(self, deadline_s: float | None = None) -> bool:
+        """Works until nothing waits; gives False where the time ran out first."""
+        started = time.monotonic()
+        while self.work_once():
+            if deadline_s is not None and time.monotonic() - started > deadline_s:
+                return False
+        return True
+
+    def is_caught_up(self) -> bool:
+        """Whether what is judged is the present: the watermark is near the wall clock, or nothing arrives any more."""
+        mark = jobs.watermark(self.store)
+        if mark is None:
+            return False
+        quiet = time.monotonic() - self._last_arrival > QUIET_S and not self.spool.backlog_bytes
+        return quiet or self.clock() - mark < CAUGHT_UP
+
+    def has_live_sender(self) -> bool:
+        """Whether anything arrived in the last minute."""
+        return time.monotonic() - self._last_arrival < jobs.IDLE_SENDER_S
+
+    def _judge(self) -> int:
+        live = self.is_caught_up() and self.has_live_sender()
+        mark = jobs.watermark(self.store)
+        return alerts.run.run(self.store, self.policies, self.clock(), mark, caught_up=live, base_url=self.config.alerts.base_url)
+
+    def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
+        """The rows of one of our own statements."""
+        return self.store.frame(sql, params)
+
+    def report(
+        self,
+        *,
+        by: Sequence[str] = (),
+        metrics: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        where: str | None = None,
+    ) -> pl.DataFrame:
+        """The report; one with a `where` of a stranger's runs in the sandbox.
+
+        Raises:
+            ReportError, KeyError, SqlError: what was asked cannot be answered.
+        """
+        chosen = metric_rows.chosen(tuple(metrics) if metrics is not None else None)
+        question = report.report(chosen, self._request_columns(), by, since, until, where)
+        if where is None:
+            return self.store.frame(question.sql, question.params)
+        params = {name: value.isoformat() for name, value in question.params.items()}
+        sql = question.sql.replace("$since", "$since::timestamptz").replace("$until", "$until::timestamptz")
+        return self.sandbox.run(sql, params).frame()
+
+    def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
+        """The newest effects of a lever, one row per segment and metric; `by` names the segment keys a row must have."""
+        rows = self.store.frame(
+            "select * from effects where lever = $lever qualify until = max(until) over (partition by segment) order by segment, metric",
+            {"lever": lever},
+        )
+        for key in by:
+            rows = rows.filter(pl.col("segment").str.json_path_match(f"$.{key}").is_not_null())
+        return rows
+
+    def _request_columns(self) -> list[str]:
+        return self.store.frame("select * from requests limit 0").columns
+
+    def close(self) -> None:
+        """Lets everything go; what is not loaded stays in the spool."""
+        self.spool.close()
+        self.sandbox.close()
+        self.store.close()
+
+
+def policies(config: Config) -> list[Policy]:
+    """The shipped policies, overridden or joined by those of the operator's own folder.
+
+    Raises:
+        PolicyError: a file that cannot be used.
+    """
+    chosen = {policy.name: policy for policy in alerts.policy.shipped()}
+    if config.alerts.policies:
+        for path in sorted(Path(config.alerts.policies).glob("*.toml")):
+            policy = alerts.policy.load(path)
+            chosen[policy.name] = policy
+    return list(chosen.values())

@@ -1,0 +1,142 @@
+"""`leverwatch serve`: one process that receives, computes, judges, delivers and shows. Starts whole, stops clean."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc.aio
+import uvicorn
+from fastapi import FastAPI
+
+import collectors.api
+from alerts.couriers import Couriers
+from collectors import decode, otlp_grpc
+from collectors.door import Door, reference_check
+from collectors.warm import warm
+from leverwatch import app, serve_file
+from leverwatch.config import Config
+from leverwatch.engine_room import EngineRoom
+from leverwatch.serve_file import Addresses
+from leverwatch.worker import Worker
+
+DRAIN_S = 10.0
+GRACE_S = 2.0
+
+
+class ServeError(RuntimeError):
+    """The server cannot start; says what is in the way."""
+
+
+def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -> None:
+    """Serves a data folder until SIGTERM or SIGINT. `announce` gets the addresses once everything listens.
+
+    Raises:
+        ServeError: the folder is served already, or an address is taken.
+    """
+    running = serve_file.live(folder)
+    if running:
+        msg = f"{folder} is served already, by process {running.pid} at {running.url}"
+        raise ServeError(msg)
+    room = EngineRoom(folder, config)
+    try:
+        asyncio.run(_Server(room).run(announce))
+    finally:
+        serve_file.remove(folder)
+        room.close()
+
+
+class _Server:
+    """The listeners and threads of one running server."""
+
+    def __init__(self, room: EngineRoom) -> None:
+        self.room = room
+        self.couriers = Couriers(room.store, room.config.receivers, room.clock, os.environ)
+        self.worker = Worker(room, self.couriers)
+        self.door = Door(room.spool, time.time_ns, room.loader.note_refused, reference_check)
+
+    async def run(self, announce: Callable[[Addresses], None]) -> None:
+        """Starts everything, waits for the signal to stop, stops everything."""
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        where = self.room.config.serve
+        web_socket, otlp_socket = _listen(where.host, where.port), _listen(where.host, where.otlp_http_port)
+        try:
+            grpc_server, grpc_port = await otlp_grpc.start(self.door, f"{where.host}:{where.grpc_port}")
+        except OSError as error:
+            raise ServeError(str(error)) from error
+        pages = _Uvicorn(app.pages(self.room, self.worker, self.couriers))
+        otlp = _Uvicorn(_otlp_app(self.door))
+        tasks = [asyncio.create_task(pages.serve([web_socket])), asyncio.create_task(otlp.serve([otlp_socket]))]
+        self.couriers.start()
+        self.worker.start()
+        threading.Thread(target=self._compile, name="compile", daemon=True).start()
+        addresses = Addresses(
+            pid=os.getpid(),
+            url=f"http://{where.host}:{_port(web_socket)}",
+            otlp_grpc=f"{where.host}:{grpc_port}",
+            otlp_http=f"http://{where.host}:{_port(otlp_socket)}",
+        )
+        serve_file.write(self.room.folder, addresses)
+        announce(addresses)
+        await stop.wait()
+        await self._stop(grpc_server, [pages, otlp], tasks)
+
+    async def _stop(self, grpc_server: grpc.aio.Server, servers: list[_Uvicorn], tasks: list[asyncio.Task[None]]) -> None:
+        """Refuses new exports, lets those at the door finish, loads and assembles what was acknowledged."""
+        self.door.closed = True
+        for server in servers:
+            server.should_exit = True
+        await grpc_server.stop(GRACE_S)
+        await asyncio.wait(tasks, timeout=GRACE_S)
+        await asyncio.to_thread(self._finish)
+
+    def _finish(self) -> None:
+        self.worker.stop()
+        try:
+            self.room.drain(DRAIN_S)
+        finally:
+            self.couriers.stop(GRACE_S)
+
+    def _compile(self) -> None:
+        """Compiles the decoder's kernels, then lets the door use them instead of the reference parser."""
+        warm()
+        self.door.check = decode.check
+
+
+class _Uvicorn(uvicorn.Server):
+    """A uvicorn server that leaves signals to us and serves sockets that are bound already."""
+
+    def __init__(self, application: FastAPI) -> None:
+        super().__init__(uvicorn.Config(application, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2))
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _otlp_app(door: Door) -> FastAPI:
+    application = FastAPI(title="Leverwatch OTLP", docs_url=None, redoc_url=None, openapi_url=None)
+    application.include_router(collectors.api.router(door))
+    return application
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512)
+    except OSError as error:
+        msg = f"cannot listen on {host}:{port}: {error.strerror}"
+        raise ServeError(msg) from error
+
+
+def _port(bound: socket.socket) -> int:
+    port: int = bound.getsockname()[1]
+    return port
