@@ -86,7 +86,9 @@ def explain(policy: Policy, condition: Condition, effects: Effects) -> str:
     if short is not None:
         return short[1]
     if compared:
-        return wording.compared(effect) if effect.gain_low is not None else wording.not_compared(effect.metric, effect.note)
+        if effect.gain_low is not None:
+            return wording.compared(effect)
+        return wording.no_interval(effect) if effect.controlled else wording.not_compared(effect.metric, effect.note)
     if effect.value_a is None or condition.threshold is None:
         return f"{wording.label(condition.metric)} not measured"
     return wording.against_threshold(metric, effect.value_a, condition.threshold)

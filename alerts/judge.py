@@ -82,7 +82,7 @@ def _lacks(policy: Policy, benefit: Effect | None) -> tuple[Verdict, str, str] |
     if short is not None:
         return "frozen" if short[0] == "coverage" else "insufficient", *short
     if benefit.gain_low is None or benefit.gain_high is None:
-        return "insufficient", "no_interval", wording.not_compared(name, benefit.note)
+        return "insufficient", "no_interval", wording.no_interval(benefit)
     return None
 
 

@@ -89,20 +89,20 @@ def webhook_id(flip_id: str, receiver: str) -> str:
     return f"msg_{canonical.digest([flip_id, receiver])[:32]}"
 
 
-def due_flips(transaction: Transaction, receiver: Receiver, newest_watermark: datetime, *, caught_up: bool) -> list[str]:
+def due_flips(reader: Store | Transaction, receiver: Receiver, newest_watermark: datetime, *, caught_up: bool) -> list[str]:
     """The flips to hand to a receiver now, oldest first: the newest of each stream, not handed yet, younger than 24 h.
 
     None while judging has not caught up, since a later block may still take a flip back.
     """
     if not caught_up:
         return []
-    rows = transaction.frame(_DUE, {"receiver": receiver.name, "since": newest_watermark - NOTIFY_FOR})
+    rows = reader.frame(_DUE, {"receiver": receiver.name, "since": newest_watermark - NOTIFY_FOR})
     return [row["flip_id"] for row in rows.to_dicts() if receiver.wants(row["lever"])]
 
 
 def put_in(store: Store, receiver: Receiver, newest_watermark: datetime, now: datetime, *, caught_up: bool) -> int:
     """Stores what is due as pending, before any attempt; gives how many. A receiver that is gone gets nothing new."""
-    if not caught_up or stopped(store, receiver.name):
+    if not due_flips(store, receiver, newest_watermark, caught_up=caught_up) or stopped(store, receiver.name):
         return 0
     with store.write() as transaction:
         due = due_flips(transaction, receiver, newest_watermark, caught_up=caught_up)

@@ -70,6 +70,11 @@ def few_requests(effect: Effect, needed: int, *, compared: bool) -> str:
     return f"{label(effect.metric)}: {effect.n_a} requests, {needed} are needed"
 
 
+def no_interval(effect: Effect) -> str:
+    """`net ITL: no interval yet from 6 blocks (the note)`."""
+    return f"{label(effect.metric)}: no interval yet from {blocks(effect.blocks)}" + (f" ({effect.note})" if effect.note else "")
+
+
 def not_compared(metric: str, note: str | None) -> str:
     """`TTFT not compared with control (the note)`."""
     return f"{label(metric)} not compared with control" + (f" ({note})" if note else "")

@@ -34,9 +34,11 @@ def key_value(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, attrib
                 return BROKEN
             key, key_len = low, high - low
         elif wire == LENGTH and number == 2:
-            kind, bits, offset, length = value(buf, low, high)
-            if kind < 0:
+            found, found_bits, found_at, found_len = value(buf, low, high)
+            if found < 0:
                 return BROKEN
+            if found > 0:
+                kind, bits, offset, length = found, found_bits, found_at, found_len
     if emit:
         row = attributes[counts[at.ATTRIBUTES]]
         row[at.OWNER_KIND], row[at.OWNER] = owner_kind, owner
@@ -168,6 +170,16 @@ def span(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tab
 
 
 @jit
+def is_entity(buf: Buffer, pos: int, end: int) -> bool:
+    """Whether the bytes are an EntityRef; nothing of it is read."""
+    while pos < end:
+        number, wire, low, high, pos = field(buf, pos, end)
+        if pos < 0 or (wire == LENGTH and number <= 4 and not is_text(buf, low, high)):
+            return False
+    return True
+
+
+@jit
 def named_attributes(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, attributes: Table, own: Table) -> int:
     """A Resource (own[0] 1: attributes are field 1) or a scope (own[0] 3, its name into own[2:4]); own[1] is the owner's row."""
     is_scope = own[0] == 3
@@ -186,6 +198,8 @@ def named_attributes(buf: Buffer, pos: int, end: int, emit: bool, counts: Table,
                 return BROKEN
             if number == 1:
                 own[2], own[3] = low, high - low
+        elif not is_scope and number == 3 and not is_entity(buf, low, high):
+            return BROKEN
     return OK
 
 

@@ -15,14 +15,15 @@ Buffer = Any  # a uint8 array; the kernels' types are Numba's business
 
 VARINT, FIXED64, LENGTH, GROUP, GROUP_END, FIXED32 = 0, 1, 2, 3, 4, 5
 DEPTH_LIMIT = 64
+NUMBER_BYTES, TAG_BYTES = 10, 5  # the longest a number may be; the longest a tag or a length may be
 
 
 @jit
-def varint(buf: Buffer, pos: int, end: int) -> tuple[Any, int]:
+def varint(buf: Buffer, pos: int, end: int, limit_bytes: int) -> tuple[Any, int]:
     """A base-128 number as (its 64 bits, the position after it); the position is -1 where it is cut or too long."""
     value = np.uint64(0)
     shift = np.uint64(0)
-    for _ in range(10):
+    for _ in range(limit_bytes):
         if pos >= end:
             return np.int64(0), -1
         byte = np.uint64(buf[pos])
@@ -50,8 +51,8 @@ def skip_group(buf: Buffer, pos: int, end: int, number: int) -> int:
     open_groups[0] = number
     depth = 1
     while depth > 0:
-        tag, pos = varint(buf, pos, end)
-        if pos < 0 or tag < 8 or tag > 0xFFFFFFFF:
+        tag, pos = varint(buf, pos, end, TAG_BYTES)
+        if pos < 0 or tag > 0xFFFFFFFF:
             return -1
         wire = tag & 7
         if wire == GROUP:
@@ -64,9 +65,9 @@ def skip_group(buf: Buffer, pos: int, end: int, number: int) -> int:
             if open_groups[depth] != tag >> 3:
                 return -1
         elif wire == VARINT:
-            _, pos = varint(buf, pos, end)
+            _, pos = varint(buf, pos, end, NUMBER_BYTES)
         elif wire == LENGTH:
-            length, pos = varint(buf, pos, end)
+            length, pos = varint(buf, pos, end, TAG_BYTES)
             pos = -1 if pos < 0 or length < 0 or length > end - pos else pos + length
         elif wire == FIXED64 or wire == FIXED32:
             width = 8 if wire == FIXED64 else 4
@@ -81,17 +82,17 @@ def skip_group(buf: Buffer, pos: int, end: int, number: int) -> int:
 @jit
 def field(buf: Buffer, pos: int, end: int) -> tuple[int, int, int, int, int]:
     """The field at `pos` as (number, wire type, value or start of its bytes, their end, next position); next is -1 when broken."""
-    tag, pos = varint(buf, pos, end)
+    tag, pos = varint(buf, pos, end, TAG_BYTES)
     if pos < 0 or tag < 8 or tag > 0xFFFFFFFF:
         return 0, 0, 0, 0, -1
     number, wire = tag >> 3, tag & 7
     if wire == LENGTH:
-        length, pos = varint(buf, pos, end)
+        length, pos = varint(buf, pos, end, TAG_BYTES)
         if pos < 0 or length < 0 or length > end - pos:
             return 0, 0, 0, 0, -1
         return number, wire, pos, pos + length, pos + length
     if wire == VARINT:
-        value, pos = varint(buf, pos, end)
+        value, pos = varint(buf, pos, end, NUMBER_BYTES)
         return number, wire, value, 0, pos
     if wire == FIXED64:
         if end - pos < 8:

@@ -57,41 +57,55 @@ PLAIN = Axis(1.0, "")
 
 def lines(key: str, title: str, series: Sequence[Series], axis: Axis, note: str, zero: bool = False) -> Figure:
     """One line per series over time."""
-    values = [_value(line.name, point, axis) for line in series for point in line.points][-MOST_ROWS:]
+    values = [{"t": _iso(t), "y": _short(axis.factor * v), "series": line.name} for line in series for t, v, _ in line.points][-MOST_ROWS:]
     if not values:
         return Figure(key, title, note)
-    color = alt.Color("series:N", sort=None, scale=_colors(series), legend=None if len(series) == 1 else alt.Legend(symbolType="stroke"))
-    base = _chart(values).encode(x=_time(), y=_y(axis, zero), color=color)
-    return _figure(key, title, note, base.mark_line() + base.mark_point(filled=True, size=24), series, axis)
+    colors = tuple((line.name, line.color) for line in series)
+    svg = _drawn(_lines_spec(colors, axis, zero), json.dumps({"rows": values}))
+    columns = ["from (UTC)", *(f"{line.name}{', ' + axis.title if axis.title else ''}" for line in series), "n"]
+    return Figure(key, title, note, _label(title, series, axis), svg, columns, _numbers(series, axis))
 
 
 def interval(
     key: str, title: str, band: Sequence[tuple[datetime, float, float | None, float | None]], flips: Sequence[datetime], note: str
 ) -> Figure:
     """A gain with its interval over time, the line of no gain, and a rule at each flip."""
-    rows = [{"t": _iso(t), "y": 100 * v, "low": _times100(low), "high": _times100(high)} for t, v, low, high in band][-MOST_ROWS:]
+    rows = [{"t": _iso(t), "y": _times100(v), "low": _times100(low), "high": _times100(high)} for t, v, low, high in band][-MOST_ROWS:]
     if not rows:
         return Figure(key, title, note)
-    base = _chart(rows).encode(x=_time())
-    drawn = base.mark_area(color=theme.TREATED, opacity=0.18).encode(y=_y(PERCENT, zero=False, column="low"), y2="high:Q")
-    drawn += _chart([{"y": 0}]).mark_rule(color=theme.INK, strokeWidth=1.2).encode(y="y:Q")
-    drawn += base.mark_line(color=theme.TREATED).encode(y="y:Q")
-    drawn += base.mark_point(filled=True, size=24, color=theme.TREATED).encode(y="y:Q")
-    if flips:
-        marks = _chart([{"t": _iso(at), "said": "flip"} for at in flips]).encode(x=_time())
-        drawn += marks.mark_rule(color=theme.BAD, strokeDash=[4, 3], strokeWidth=1.5)
-        drawn += marks.mark_text(color=theme.BAD, align="right", dx=-4, y=8, fontWeight="bold").encode(text="said:N")
+    marks = [{"t": _iso(at)} for at in flips]
+    svg = _drawn(_interval_spec(), json.dumps({"rows": rows, "flips": marks, "zero": [{"y": 0}]}))
     series = [Series("gain", theme.TREATED, [(t, v, 0) for t, v, _, _ in band])]
     columns = ["until (UTC)", "gain", "low", "high"]
     numbers = [[_minute(t), *(theme.signed_percent(v) if v is not None else "" for v in three)] for t, *three in band]
-    return Figure(key, title, note, _label(title, series, PERCENT), _svg(drawn), columns, numbers)
+    return Figure(key, title, note, _label(title, series, PERCENT), svg, columns, numbers)
 
 
-def _figure(key: str, title: str, note: str, drawn: Any, series: Sequence[Series], axis: Axis) -> Figure:
-    columns = ["from (UTC)", *(f"{line.name}{', ' + axis.title if axis.title else ''}" for line in series), "n"]
+@functools.cache
+def _lines_spec(colors: tuple[tuple[str, str], ...], axis: Axis, zero: bool) -> str:
+    """The chart without its rows: Altair checks a specification against its whole schema, 30 ms each, so each form is made once."""
+    scale = alt.Scale(domain=[name for name, _ in colors], range=[color for _, color in colors])
+    legend = None if len(colors) == 1 else alt.Legend(symbolType="stroke", columnPadding=28)
+    base = _chart("rows").encode(x=_time(), y=_y(axis, zero), color=alt.Color("series:N", sort=None, scale=scale, legend=legend))
+    return _spec(base.mark_line() + base.mark_point(filled=True, size=24))
+
+
+@functools.cache
+def _interval_spec() -> str:
+    base = _chart("rows").encode(x=_time())
+    drawn = base.mark_area(color=theme.TREATED, opacity=0.18).encode(y=_y(PERCENT, zero=False, column="low"), y2="high:Q")
+    drawn += _chart("zero").mark_rule(color=theme.INK, strokeWidth=1.2).encode(y="y:Q")
+    drawn += base.mark_line(color=theme.TREATED).encode(y="y:Q")
+    drawn += base.mark_point(filled=True, size=24, color=theme.TREATED).encode(y="y:Q")
+    marks = _chart("flips").encode(x=_time())
+    drawn += marks.mark_rule(color=theme.BAD, strokeDash=[4, 3], strokeWidth=1.5)
+    return _spec(drawn + marks.mark_text(color=theme.BAD, align="right", dx=-4, y=8, fontWeight="bold", text="flip"))
+
+
+def _numbers(series: Sequence[Series], axis: Axis) -> list[list[str]]:
     times = sorted({point[0] for line in series for point in line.points})
     held = [{point[0]: point for point in line.points} for line in series]
-    numbers = [
+    return [
         [
             _minute(t),
             *(f"{axis.factor * line[t][1]:.3g}" if t in line else "" for line in held),
@@ -99,7 +113,6 @@ def _figure(key: str, title: str, note: str, drawn: Any, series: Sequence[Series
         ]
         for t in times
     ]
-    return Figure(key, title, note, _label(title, series, axis), _svg(drawn), columns, numbers)
 
 
 def _label(title: str, series: Sequence[Series], axis: Axis) -> str:
@@ -112,16 +125,8 @@ def _label(title: str, series: Sequence[Series], axis: Axis) -> str:
     return f"{title}: {'; '.join(said)}"
 
 
-def _chart(values: list[dict[str, Any]]) -> alt.Chart:
-    return alt.Chart({"values": values})
-
-
-def _value(name: str, point: tuple[datetime, float, int], axis: Axis) -> dict[str, Any]:
-    return {"t": _iso(point[0]), "y": axis.factor * point[1], "series": name}
-
-
-def _colors(series: Sequence[Series]) -> alt.Scale:
-    return alt.Scale(domain=[line.name for line in series], range=[line.color for line in series])
+def _chart(rows: str) -> alt.Chart:
+    return alt.Chart(alt.NamedData(name=rows))
 
 
 def _time() -> alt.X:
@@ -133,15 +138,16 @@ def _y(axis: Axis, zero: bool, column: str = "y") -> alt.Y:
     return alt.Y(f"{column}:Q", title=title, scale=alt.Scale(zero=zero), axis=alt.Axis(format=axis.format))
 
 
-def _svg(drawn: Any) -> Markup:
+def _spec(drawn: Any) -> str:
     chart = drawn.properties(width=theme.CHART_WIDTH_PX, height=theme.CHART_HEIGHT_PX)
-    return _drawn(json.dumps({**chart.to_dict(), "config": theme.CONFIG}, sort_keys=True))
+    return json.dumps({**chart.to_dict(), "config": theme.CONFIG})
 
 
 @functools.lru_cache(maxsize=256)
-def _drawn(spec: str) -> Markup:
-    """The SVG of a specification; the same numbers are drawn once. Vega escapes every text in it; nothing may be loaded from elsewhere."""
-    return Markup(vl_convert.vegalite_to_svg(json.loads(spec), allowed_base_urls=[]))  # noqa: S704
+def _drawn(spec: str, rows: str) -> Markup:
+    """The SVG of a specification over rows; the same numbers are drawn once. Vega escapes every text and may load nothing."""
+    filled = {**json.loads(spec), "datasets": json.loads(rows)}
+    return Markup(vl_convert.vegalite_to_svg(filled, allowed_base_urls=[]))  # noqa: S704
 
 
 def _iso(at: datetime) -> str:
@@ -153,4 +159,9 @@ def _minute(at: datetime) -> str:
 
 
 def _times100(value: float | None) -> float | None:
-    return None if value is None else 100 * value
+    return None if value is None else _short(100 * value)
+
+
+def _short(value: float) -> float:
+    """Four digits: what a chart can show, and the same whichever order a sum was taken in."""
+    return float(f"{value:.4g}")

@@ -14,7 +14,6 @@ from dashboards.reader import Reader
 from queries import files
 
 SHOWN_FLIPS = 12
-_SENT = ("delivered", "ok", "sent", "success")
 
 
 @dataclass(frozen=True)
@@ -75,13 +74,12 @@ def _flip(row: Mapping[str, Any], now: datetime) -> Flip:
 
 
 def _delivery(row: Mapping[str, Any], now: datetime) -> Delivery:
-    attempt = f"attempt {row['attempt']}"
     status = f" (HTTP {row['status_code']})" if row["status_code"] else ""
-    if row["outcome"] in _SENT:
-        return Delivery(row["receiver"], f"{row['outcome']} at {theme.clock(row['attempted_at'], now)}{status}", "good")
-    said = f": {row['error']}" if row["error"] else ""
-    if row["next_attempt_at"]:
-        return Delivery(
-            row["receiver"], f"{attempt} {row['outcome']}{status}{said}; next at {theme.clock(row['next_attempt_at'], now)}", "warn"
-        )
-    return Delivery(row["receiver"], f"{attempt} {row['outcome']}{status}{said}", "bad")
+    if row["outcome"] == "delivered":
+        return Delivery(row["receiver"], f"delivered at {theme.clock(row['attempted_at'], now)}{status}", "good")
+    if row["outcome"] == "pending":
+        return Delivery(row["receiver"], "waiting to be sent", "warn")
+    said = f"attempt {row['attempt']} failed{status}" + (f": {row['error']}" if row["error"] else "")
+    if row["outcome"] == "retrying" and row["next_attempt_at"]:
+        return Delivery(row["receiver"], f"{said}; next at {theme.clock(row['next_attempt_at'], now)}", "warn")
+    return Delivery(row["receiver"], f"{said}; given up" + (", the receiver is gone" if row["outcome"] == "gone" else ""), "bad")

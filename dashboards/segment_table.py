@@ -45,7 +45,7 @@ class Cell:
     def how(self) -> list[str]:
         """n with coverage, then provenance."""
         known = "" if self.coverage is None else f" · {theme.percent(self.coverage)}"
-        return [f"n {theme.count(self.n)}{known}", self.provenance.replace("+", " + ")]
+        return [f"n\N{NO-BREAK SPACE}{theme.count(self.n)}{known}", self.provenance.replace("+", " + ")]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ LINE: Final = "var(--line)"
 CHART_WIDTH_PX: Final = 400
 CHART_HEIGHT_PX: Final = 168
 
+_SPACE: Final = "\N{NO-BREAK SPACE}"  # between a number and its unit
 _AXIS: Final[dict[str, Any]] = {
     "labelColor": MUTED,
     "titleColor": MUTED,
@@ -67,22 +68,22 @@ def shown(value: float | None, unit: str) -> str:
         return "not available"
     if unit in ("s", "s/token"):
         per = "/token" if unit == "s/token" else ""
-        return f"{_digits(value * 1000)} ms{per}" if abs(value) < 1 else f"{_digits(value)} s{per}"
+        return f"{_digits(value * 1000)}{_SPACE}ms{per}" if abs(value) < 1 else f"{_digits(value)}{_SPACE}s{per}"
     if unit == "ratio":
         return percent(value)
     if unit == "bytes/s":
-        return f"{_digits(value / 1e9)} GB/s"
-    return f"{_digits(value)} {unit}".strip()
+        return f"{_digits(value / 1e9)}{_SPACE}GB/s"
+    return f"{_digits(value)}{_SPACE}{unit}".strip()
 
 
 def percent(ratio: float) -> str:
     """`0.153` as `15.3 %`; whole percents from 20 on."""
-    return f"{_minus(f'{100 * ratio:.0f}' if abs(ratio) >= 0.2 else f'{100 * ratio:.3g}')} %"
+    return f"{_minus(f'{100 * ratio:.0f}' if abs(ratio) >= 0.2 else f'{100 * ratio:.3g}')}{_SPACE}%"
 
 
 def signed_percent(ratio: float) -> str:
     """A gain: `-0.15` as `−15 %`, `0.2` as `+20 %`."""
-    return f"{_minus(f'{100 * ratio:+.0f}' if abs(ratio) >= 0.1 else f'{100 * ratio:+.1f}')} %"
+    return f"{_minus(f'{100 * ratio:+.0f}' if abs(ratio) >= 0.1 else f'{100 * ratio:+.1f}')}{_SPACE}%"
 
 
 def count(number: int | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -12,9 +12,6 @@ import httpx
 import polars as pl
 
 from leverwatch import serve_file
-from leverwatch.config import read
-from leverwatch.engine_room import EngineRoom
-from queries import report
 from queries.results import SqlResult
 from queries.sandbox import SqlError
 
@@ -64,32 +61,6 @@ class Connection(Protocol):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
-
-
-class Local(Connection):
-    """A data folder that no server holds, opened here."""
-
-    def __init__(self, room: EngineRoom) -> None:
-        self.room = room
-
-    def ask(self, sql: str, params: Mapping[str, Any] | None = None, limit_rows: int | None = None) -> SqlResult:
-        return self.room.sandbox.run(sql, params, limit_rows)
-
-    def report(
-        self,
-        by: Sequence[str] = (),
-        metrics: Sequence[str] | None = None,
-        since: str | datetime | None = None,
-        until: str | datetime | None = None,
-        where: str | None = None,
-    ) -> pl.DataFrame:
-        return self.room.report(by=by, metrics=metrics, since=_moment(since), until=_moment(until), where=where)
-
-    def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
-        return self.room.effects(lever, by)
-
-    def close(self) -> None:
-        self.room.close()
 
 
 class Remote(Connection):
@@ -154,11 +125,9 @@ def connect(where: str | Path, *, create: bool = False) -> Connection:
     if not create and not (folder / "live.duckdb").exists():
         msg = f"{folder}: no data here; start `leverwatch serve` or `leverwatch load` with this folder first"
         raise ConnectError(msg)
-    return Local(EngineRoom(folder, read(None, folder)))
+    from leverwatch.local import Local  # here, since it loads the decoder and the jobs: asking a server needs neither
 
-
-def _moment(when: str | datetime | None) -> datetime | None:
-    return report.moment(when, datetime.now(UTC)) if isinstance(when, str) else when
+    return Local.open(folder)
 
 
 def _text(when: str | datetime | None) -> str | None:

@@ -18,7 +18,7 @@ from collectors.spool import Spool
 from leverwatch.config import Config
 from pipeline import jobs, segments
 from pipeline import metrics as metric_rows
-from queries import report
+from queries import report, sealing
 from queries.sandbox import Sandbox, SqlLimits
 from queries.store import Store
 
@@ -38,6 +38,7 @@ class EngineRoom:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.config, self.clock = folder, config, clock
         self.store = Store(folder, config.store.memory_limit)
+        sealing.restore(self.store)
         self.loader = Loader(self.store, keep_content=config.store.keep_content)
         limit = config.store.limit_backlog_bytes
         self.spool = Spool(folder / "spool", self.loader.position(), limit_backlog_bytes=limit)
@@ -57,7 +58,8 @@ class EngineRoom:
         closed = jobs.compare_next(self.store)
         if closed or self.is_caught_up():
             done += closed + self._judge()
-        return done
+        mark = jobs.watermark(self.store)
+        return done + (sealing.seal_next(self.store, mark) if mark else 0)
 
     def drain(self, deadline_s: float | None = None) -> bool:
         """Works until nothing waits; gives False where the time ran out first."""

@@ -22,7 +22,14 @@ MIN_REQUESTS_PER_ARM = 5
 ALPHA = 0.05
 METHOD = "paired_blocks_window"
 CONTRASTED = ("net_itl_s", "tpot_s", "ttft_s", "error_rate")
-PREMISES = ("draft_acceptance", "acceptance_length", "skipped_token_ratio", "cache_hit_rate", "interconnect_efficiency")
+PREMISES = (
+    "draft_acceptance",
+    "acceptance_length",
+    "skipped_token_ratio",
+    "cache_hit_rate",
+    "interconnect_efficiency",
+    "batch_at_admission",
+)
 
 Reals = npt.NDArray[np.float64]
 

@@ -117,6 +117,7 @@ def _pairs(column: str) -> pl.Expr:
 
 
 def _with_segment(requests: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame:
+    requests = requests.filter(pl.any_horizontal(pl.col(key).is_not_null() for key in keys))  # `{}` would be all traffic
     distinct = requests.select(keys).unique()
     named = distinct.with_columns(pl.Series("segment", [segments.canonical(row) for row in distinct.to_dicts()], dtype=pl.String))
     return requests.join(named, on=list(keys), nulls_equal=True)

@@ -14,6 +14,13 @@ Kind = Literal["ratio", "mean", "quantile", "share", "contrast"]
 Better = Literal["higher", "lower", "neither"]
 
 
+class UnknownMetricError(KeyError):
+    """A metric was asked for that no row defines."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """One metric: a ratio is sum(numerator) / sum(denominator); a mean, share or quantile is over its numerator.
@@ -239,7 +246,7 @@ def chosen(names: tuple[str, ...] | None) -> tuple[Metric, ...]:
     """The metrics of these names, in their order; None gives the core ones, `("all",)` every one.
 
     Raises:
-        KeyError: an unknown name, with the known ones.
+        UnknownMetricError: an unknown name, with the known ones.
     """
     if names is None:
         names = CORE
@@ -248,5 +255,5 @@ def chosen(names: tuple[str, ...] | None) -> tuple[Metric, ...]:
     unknown = [name for name in names if name not in by_name()]
     if unknown:
         msg = f"metric {unknown[0]!r} is unknown; known: {', '.join(sorted(by_name()))}"
-        raise KeyError(msg)
+        raise UnknownMetricError(msg)
     return tuple(by_name()[name] for name in names)

@@ -6,6 +6,10 @@ import functools
 from importlib import resources
 
 
+class UnknownQuestionError(KeyError):
+    """A question was asked for that no file holds."""
+
+
 @functools.cache
 def schema() -> list[tuple[int, str]]:
     """The schema steps in order, as (number, SQL)."""
@@ -16,11 +20,11 @@ def schema() -> list[tuple[int, str]]:
 
 @functools.cache
 def question(name: str) -> str:
-    """The text of `sql/<name>.sql`. Raises KeyError with the known names."""
+    """The text of `sql/<name>.sql`. Raises UnknownQuestionError with the known names."""
     path = resources.files("queries") / "sql" / f"{name}.sql"
     if not path.is_file():
         msg = f"queries/sql: no question {name!r}; known: {', '.join(question_names())}"
-        raise KeyError(msg)
+        raise UnknownQuestionError(msg)
     return path.read_text(encoding="utf-8")
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from queries.sealing import part_files
 from queries.store import Store
 
 # What analysts see; the store's other tables are its own affair. Those that a schema does not have yet are passed over.
@@ -38,6 +39,7 @@ RELATIONS = (
 class _Copy:
     version: int
     path: Path
+    parts: list[Path]
     readers: int = field(default=0)
     stale: bool = field(default=False)
 
@@ -59,14 +61,13 @@ class HotCopies:
 
     @contextmanager
     def lease(self, relations: Iterable[str]) -> Iterator[dict[str, list[Path]]]:
-        """The files of each relation, at least as new as the commits finished before the call; they stay until the block ends."""
+        """The files of each relation, its sealed parts first and its hot rows last, as new as the commits before the call."""
         held: dict[str, _Copy] = {}
         try:
             with self._lock:
                 for relation in relations:
                     held[relation] = self._take(relation)
-            # Sealed parts of a relation join its hot file here: [*store.part_files(relation), copy.path].
-            yield {relation: [copy.path] for relation, copy in held.items()}
+            yield {relation: [*copy.parts, copy.path] for relation, copy in held.items()}
         finally:
             with self._lock:
                 for copy in held.values():
@@ -86,8 +87,10 @@ class HotCopies:
         version = self._store.version(source)  # read before the rows: they may be newer than it says, never older
         copy = self._copies.get(relation)
         if copy is None or copy.version != version:
-            fresh = _Copy(version, self._folder / f"{relation}-{next(self._numbers)}.parquet")
-            self._store.copy_out(f'select * from "{source}"', fresh.path)
+            path = self._folder / f"{relation}-{next(self._numbers)}.parquet"
+            with self._store.snapshot() as seen:
+                fresh = _Copy(version, path, part_files(self._store, seen, relation))
+                seen.execute(f"copy (select * from \"{source}\") to '{path}' (format parquet, compression zstd)")
             self._copies[relation] = fresh
             if copy is not None:
                 copy.stale = True

@@ -16,6 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from queries import statements
+from queries.parts import quoted, relation_sql
 
 BATCH_ROWS = 2048
 NAMES_HINT = "SHOW TABLES lists the tables, DESCRIBE <table> their columns"
@@ -67,11 +68,11 @@ def _open(job: dict[str, Any]) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"threads": job["threads"], "memory_limit": f"{job['memory_bytes'] // 2}B"})
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # the threads are there; none, and no process, may follow
     for name, files in job["files"].items():
-        listed = ", ".join(_quoted(file) for file in files)
-        connection.execute(f'create view "{name}" as select * from read_parquet([{listed}], union_by_name = true)')
+        hot = f"read_parquet([{quoted(files[-1])}])"
+        connection.execute(f'create view "{name}" as {relation_sql(name, hot, files[:-1])}')
     for name, columns in job["unnamed"].items():
         connection.execute(_shell(name, columns))
-    allowed = ", ".join(_quoted(file) for files in job["files"].values() for file in files)
+    allowed = ", ".join(quoted(file) for files in job["files"].values() for file in files)
     connection.execute("set TimeZone = 'UTC'; set temp_directory = ''; set python_enable_replacements = false")
     connection.execute("set autoinstall_known_extensions = false; set autoload_known_extensions = false")
     connection.execute(f"set allowed_paths = [{allowed}]; set enable_external_access = false; set lock_configuration = true")
@@ -82,10 +83,6 @@ def _shell(name: str, columns: list[list[str]]) -> str:
     """A view that DESCRIBE and SHOW can see; reading it by a name that stands nowhere in the text is an error, never an empty answer."""
     listed = ", ".join(f'cast(null as {kind}) as "{column}"' for column, kind in columns)
     return f"create view \"{name}\" as select {listed} where error('{name} is not loaded: write its name in the statement')"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _plain(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:

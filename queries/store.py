@@ -108,12 +108,15 @@ class Store:
         """The same as a list of dicts."""
         return self.frame(sql, params).to_dicts()
 
-    def copy_out(self, sql: str, path: Path) -> None:
-        """Writes the rows of one of our own SELECTs as a Parquet file under `parts/`."""
+    @contextmanager
+    def snapshot(self) -> Iterator[Transaction]:
+        """Reads that all see the same moment. Writes inside it are rolled back; COPY to `parts/` is none."""
         cursor = self._root.cursor()
         try:
-            cursor.execute(f"copy ({sql}) to '{path}' (format parquet, compression zstd)")
+            cursor.execute("begin transaction")
+            yield Transaction(cursor)
         finally:
+            _roll_back(cursor)
             cursor.close()
 
     def close(self) -> None:
@@ -133,6 +136,7 @@ def _open(path: Path, parts: Path, memory_limit: str) -> duckdb.DuckDBPyConnecti
     connection.execute(f"set memory_limit = '{memory_limit}'")
     connection.execute(f"set allowed_directories = ['{parts}']")
     connection.execute("set enable_external_access = false")
+    connection.execute("set parquet_metadata_cache = true")
     connection.execute("set lock_configuration = true")
     return connection
 

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
+import uvicorn
+from fastapi import FastAPI
 
+from dashboards.api import router
 from pipeline.metrics import chosen
 from pipeline.segments import canonical
 from queries.report import report
+from queries.sandbox import Sandbox, SqlLimits
 from queries.store import Store
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -190,11 +197,30 @@ def _flips(transaction: Any) -> None:
     transaction.insert("flips", pl.DataFrame(listed, schema=flip, orient="row"))
     kinds = transaction.frame("from deliveries").schema
     sent = [
-        ("d1", "f2", "w1", "oncall", 1, at, at, 503, "failed", "service unavailable", at + timedelta(seconds=5)),
+        ("d1", "f2", "w1", "oncall", 1, at, at, 503, "retrying", "service unavailable", at + timedelta(seconds=5)),
         ("d2", "f2", "w1", "oncall", 2, at + timedelta(seconds=5), at + timedelta(seconds=5), 200, "delivered", None, None),
-        ("d3", "f2", "w2", "chat", 1, at, at, None, "failed", "connection refused", at + timedelta(minutes=5)),
+        ("d3", "f2", "w2", "chat", 1, at, at, None, "retrying", "connection refused", at + timedelta(minutes=5)),
     ]
     transaction.insert("deliveries", pl.DataFrame(sent, schema=kinds, orient="row"))
+
+
+@contextmanager
+def serving(store: Store, limits: SqlLimits | None = None) -> Iterator[str]:
+    """The address of a server of the pages over the store, at NOW."""
+    sandbox = Sandbox(store, limits)
+    app = FastAPI()
+    app.include_router(router(StoreReader(store), sandbox, lambda: NOW))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        sandbox.close()
 
 
 class StoreReader:

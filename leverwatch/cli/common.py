@@ -1,4 +1,4 @@
-"""What several commands share: the data they work on, the errors that are the user's, frames as text."""
+"""What several commands share: the data they work on, frames as text."""
 
 from __future__ import annotations
 
@@ -9,16 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from alerts.chain import PolicyError
-from alerts.receivers import ReceiverError
-from leverwatch.config import ConfigError
-from leverwatch.connection import ConnectError, Connection, connect
-from leverwatch.serving import ServeError
-from queries.report import ReportError
-from queries.sandbox import SqlError
-from queries.store import StoreError
-
-USE_ERRORS = (ConfigError, ConnectError, PolicyError, ReceiverError, ReportError, ServeError, SqlError, StoreError, KeyError, OSError)
+from leverwatch.connection import Connection, connect
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
@@ -36,12 +27,6 @@ def folder(args: argparse.Namespace) -> Path:
 def connection(args: argparse.Namespace, *, create: bool = False) -> Connection:
     """A connection to what a command names: through its server where one runs."""
     return connect(args.url) if args.url else connect(folder(args), create=create)
-
-
-def one_line(error: BaseException) -> str:
-    """An error as one line."""
-    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return " ".join(text.split()) or type(error).__name__
 
 
 def write(frame: pl.DataFrame, fmt: str, out: str | None) -> str | None:

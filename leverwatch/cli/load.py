@@ -16,7 +16,8 @@ import httpx
 from collectors.decode import check
 from collectors.recorded import NotLoadedError, bodies
 from leverwatch.cli import common
-from leverwatch.connection import ConnectError, Local, Remote
+from leverwatch.connection import ConnectError, Remote
+from leverwatch.local import Local
 
 WAIT_S = 120.0
 PAUSE_S = 0.2

@@ -3,36 +3,51 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 
-from leverwatch.cli import common, demo, load, policy, report, serve, sql
 from leverwatch.version import __version__
 
-COMMANDS = (serve, demo, load, report, sql, policy)
+COMMANDS = ("serve", "demo", "load", "report", "sql", "policy")
+OURS = ("alerts", "collectors", "dashboards", "demo", "leverwatch", "pipeline", "queries")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command: 0 done, 1 the answer is no, 2 wrong use or input, 3 cannot tell."""
+    words = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(prog="leverwatch", description="Says, per traffic segment, whether each lever of an LLM server pays.")
     parser.add_argument("--version", action="version", version=f"leverwatch {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add(subparsers)
-    args = parser.parse_args(argv)
+    # Only the command that is asked for is imported: a question to a running server needs no decoder and no jobs.
+    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+        importlib.import_module(f"leverwatch.cli.{name}").add(subparsers)
+    args = parser.parse_args(words)
     try:
         status: int = args.run(args)
         sys.stdout.flush()
-    except common.USE_ERRORS as error:
-        print(f"leverwatch: {common.one_line(error)}", file=sys.stderr)
-        return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        if not _is_told(error):
+            raise
+        print(f"leverwatch: {_one_line(error)}", file=sys.stderr)
+        return 2
     return status
+
+
+def _is_told(error: Exception) -> bool:
+    """Whether an error is one that our code raises to be read, or the operating system's word on a file or address."""
+    return isinstance(error, OSError) or type(error).__module__.split(".")[0] in OURS
+
+
+def _one_line(error: Exception) -> str:
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return " ".join(text.split()) or type(error).__name__
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ create table ingest_entries (
 create table spool_position (segment bigint not null, byte_offset bigint not null);
 
 -- What the jobs have still to do. Filled by the job before, emptied in the transaction that does it.
-create table dirty_traces (trace_id varchar not null);
+create table dirty_traces (trace_id varchar not null, since timestamptz not null, until timestamptz not null);
 create table dirty_blocks (block_started_at timestamptz not null);
 
 -- The newest span end seen from each sender.
@@ -22,3 +22,9 @@ create table metrics (
 
 -- The end of the newest block whose arms were compared.
 create table closed_blocks (until timestamptz not null);
+
+-- The sealed files of each relation (sealing.py); a file that stands in no row here is not part of the store.
+create table parts (
+    relation varchar not null, "file" varchar not null, since timestamptz not null, until timestamptz not null,
+    "rows" bigint not null, bytes bigint not null
+);

@@ -1,3 +1,5 @@
--- The traces of this run.
+-- The traces of this run. The spans of one trace are looked for within an hour of its new ones.
 create or replace temp table working_traces as
-select distinct trace_id from (from dirty_traces limit $limit_rows)
+select trace_id, min(since) - interval 1 hour as since, max(until) + interval 1 hour as until
+from (from dirty_traces limit $limit_rows)
+group by trace_id

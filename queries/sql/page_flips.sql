@@ -5,7 +5,7 @@ with latest as (
 newest as (
     select * from deliveries
     where flip_id in (select flip_id from latest)
-    qualify row_number() over (partition by flip_id, receiver order by attempt desc, started_at desc) = 1
+    qualify row_number() over (partition by flip_id, receiver order by attempt desc, (outcome = 'pending') desc) = 1
 )
 select
     latest.flip_id, latest.policy, latest.lever, latest.segment, latest.state_before, latest.state_after, latest.decided_at, latest.reason,

@@ -1,0 +1,51 @@
+"""A data folder that no server holds, opened here and asked like a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from leverwatch.config import read
+from leverwatch.connection import Connection
+from leverwatch.engine_room import EngineRoom
+from queries import report
+from queries.results import SqlResult
+
+
+class Local(Connection):
+    """A data folder that no server holds, opened here."""
+
+    def __init__(self, room: EngineRoom) -> None:
+        self.room = room
+
+    @classmethod
+    def open(cls, folder: Path) -> Local:
+        """Opens a folder with its own configuration. Raises StoreError, ConfigError."""
+        return cls(EngineRoom(folder, read(None, folder)))
+
+    def ask(self, sql: str, params: Mapping[str, Any] | None = None, limit_rows: int | None = None) -> SqlResult:
+        return self.room.sandbox.run(sql, params, limit_rows)
+
+    def report(
+        self,
+        by: Sequence[str] = (),
+        metrics: Sequence[str] | None = None,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        where: str | None = None,
+    ) -> pl.DataFrame:
+        return self.room.report(by=by, metrics=metrics, since=_moment(since), until=_moment(until), where=where)
+
+    def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
+        return self.room.effects(lever, by)
+
+    def close(self) -> None:
+        self.room.close()
+
+
+def _moment(when: str | datetime | None) -> datetime | None:
+    return report.moment(when, datetime.now(UTC)) if isinstance(when, str) else when
