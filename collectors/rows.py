@@ -42,22 +42,25 @@ def span_rows(tables: Tables, spoken: Spoken, facts: Deployment, arrivals: list[
     """The rows of `spans` (see the schema) of a batch; spans without usable ids or times are refused, each with its reason."""
     spans = tables.spans
     arrival = tables.resources[spans[:, at.RESOURCE], at.RESOURCE_BODY] if len(spans) else np.zeros(0, np.int64)
-    good, refused = _usable(spans, arrival)
+    ids = {
+        "trace_id": _ids(tables, spans[:, at.TRACE], spans[:, at.TRACE_LEN], 16),
+        "span_id": _ids(tables, spans[:, at.SPAN], spans[:, at.SPAN_LEN], 8),
+        "parent_span_id": _ids(tables, spans[:, at.PARENT], spans[:, at.PARENT_LEN], 8),
+    }
+    good, refused = _usable(spans, ids, arrival)
     resources = _maps(tables, at.OF_RESOURCE, len(tables.resources))
     senders = pa.array([one.sender for one in arrivals], pa.string())
     received = pa.array([one.received_unix_nano // 1000 for one in arrivals], pa.timestamp("us", "UTC"))
     replica = _replica(tables, facts, senders.take(pa.array(arrival)))
-    kind = np.clip(spans[:, at.KIND], 0, len(KINDS) - 1)
-    status = np.clip(spans[:, at.CODE], 0, len(STATUSES) - 1)
     columns = {
-        **_identity(tables, good),
+        **ids,
         "name": tables.text(spans[:, at.NAME], spans[:, at.NAME_LEN]),
-        "kind": KINDS.take(pa.array(kind)),
+        "kind": _named(KINDS, spans[:, at.KIND]),
         "started_at": _instants(spans[:, at.START]),
         "ended_at": _instants(spans[:, at.END]),
         "start_unix_nano": pa.array(spans[:, at.START]),
         "duration_s": pa.array((spans[:, at.END] - spans[:, at.START]) / 1e9),
-        "status": STATUSES.take(pa.array(status)),
+        "status": _named(STATUSES, spans[:, at.CODE]),
         "status_message": _or_null(tables.text(spans[:, at.MESSAGE], spans[:, at.MESSAGE_LEN]), spans[:, at.MESSAGE_LEN] == 0),
         "scope": tables.text(tables.scopes[:, at.SCOPE_NAME], tables.scopes[:, at.SCOPE_NAME_LEN]).take(pa.array(spans[:, at.SCOPE])),
         "service": _resource_text(tables, ("service.name",)),
@@ -80,32 +83,35 @@ def span_rows(tables: Tables, spoken: Spoken, facts: Deployment, arrivals: list[
     return Rows(table, arrival, refused)
 
 
-def _usable(spans: Ints, arrival: Ints) -> tuple[Mask, list[tuple[int, str]]]:
-    bad_id = (spans[:, at.TRACE_LEN] != 16) | (spans[:, at.SPAN_LEN] != 8)
+def _usable(spans: Ints, ids: dict[str, pa.Array], arrival: Ints) -> tuple[Mask, list[tuple[int, str]]]:
+    bad_id = _nulls(ids["trace_id"]) | _nulls(ids["span_id"])
     bad_parent = ~np.isin(spans[:, at.PARENT_LEN], (0, 8)) & ~bad_id
     start, end = spans[:, at.START], spans[:, at.END]
     bad_time = ((start <= 0) | (end <= 0) | (start > INT64_MAX - 1) | (end > INT64_MAX - 1)) & ~bad_id & ~bad_parent
-    refused = [(int(body), "trace_id is not 16 bytes or span_id not 8") for body in arrival[bad_id]]
+    refused = [(int(body), "trace_id is not 16 bytes, span_id not 8, or one of them is zero") for body in arrival[bad_id]]
     refused += [(int(body), "parent_span_id is not 8 bytes") for body in arrival[bad_parent]]
     refused += [(int(body), "start or end time is missing or out of range") for body in arrival[bad_time]]
     return ~(bad_id | bad_parent | bad_time), refused
 
 
-def _identity(tables: Tables, good: Mask) -> dict[str, pa.Array]:
-    spans = tables.spans
-    zero = np.where(good, 0, 1)  # a refused span's ids are not read: its row is filtered out below
-    trace = np.where(zero, 0, spans[:, at.TRACE])
-    ids = np.where(zero, 0, spans[:, at.SPAN])
-    has_parent = (spans[:, at.PARENT_LEN] == 8) & good
-    parent = np.where(has_parent, spans[:, at.PARENT], 0)
-    buffer = tables.buffer if len(tables.buffer) >= 16 else np.zeros(16, np.uint8)
-    parents = hex_ids(buffer, parent, 8)
-    nothing = ~has_parent | (np.asarray(parents) == "0" * 16)
-    return {
-        "trace_id": hex_ids(buffer, trace, 16),
-        "span_id": hex_ids(buffer, ids, 8),
-        "parent_span_id": _or_null(parents, nothing),
-    }
+def _ids(tables: Tables, starts: Ints, lengths: Ints, width: int) -> pa.Array:
+    """Ids as lower-case hex; null where one is not `width` bytes, or all zero, which says none."""
+    whole = lengths == width
+    buffer = tables.buffer if len(tables.buffer) >= width else np.zeros(width, np.uint8)
+    text = hex_ids(buffer, np.where(whole, starts, 0), width)
+    return _or_null(text, ~whole | np.asarray(pa.compute.equal(text, "00" * width)))
+
+
+def _named(names: pa.Array, numbers: Ints) -> pa.Array:
+    """The names of an enum's numbers; a number that is unknown here stands for the first, unspecified."""
+    numbers = numbers.astype(np.int32)  # as wide as protobuf takes an enum
+    known = (numbers >= 0) & (numbers < len(names))
+    return names.take(pa.array(np.where(known, numbers, 0)))
+
+
+def _nulls(values: pa.Array) -> Mask:
+    mask: Mask = np.asarray(values.is_null())
+    return mask
 
 
 def _instants(nanoseconds: Ints) -> pa.Array:
@@ -200,12 +206,10 @@ def _events(tables: Tables) -> pa.ListArray:
 
 def _links(tables: Tables) -> pa.ListArray:
     links = tables.links
-    whole = (links[:, at.LINK_TRACE_LEN] == 16) & (links[:, at.LINK_ID_LEN] == 8)
-    buffer = tables.buffer if len(tables.buffer) >= 16 else np.zeros(16, np.uint8)
     inner = pa.StructArray.from_arrays(
         [
-            _or_null(hex_ids(buffer, np.where(whole, links[:, at.LINK_TRACE], 0), 16), ~whole),
-            _or_null(hex_ids(buffer, np.where(whole, links[:, at.LINK_ID], 0), 8), ~whole),
+            _ids(tables, links[:, at.LINK_TRACE], links[:, at.LINK_TRACE_LEN], 16),
+            _ids(tables, links[:, at.LINK_ID], links[:, at.LINK_ID_LEN], 8),
             _maps(tables, at.OF_LINK, len(links)),
         ],
         names=["trace_id", "span_id", "attributes"],

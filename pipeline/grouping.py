@@ -19,6 +19,7 @@ def with_request(spans: pl.DataFrame) -> pl.DataFrame:
     A span belongs to the topmost span above it that a client, gateway, tap or engine sent for a request. Requests of one
     trace that state the same `join_key` at the same time (legs of a prefill/decode pair, samples of n > 1) are one request.
     """
+    spans = spans.sort("trace_id", "started_at", "span_id")  # so that the order of arrival decides nothing
     spans = spans.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     is_head = spans["role"].is_in(list(HEAD_ROLES)).fill_null(False).to_numpy()
     top = _topmost(_parents(spans), is_head)

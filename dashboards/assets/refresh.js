@@ -34,7 +34,7 @@ function swap(old, fresh) {
 async function refresh() {
   if (isBusy()) return;
   try {
-    const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(everyMs) });
+    const answer = await fetch(location.href, { cache: "no-store", signal: AbortSignal.timeout(30_000) });
     if (!answer.ok) throw new Error(String(answer.status));
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (isBusy()) return;

@@ -1,0 +1,191 @@
+"""Spans of one request, whatever their number and order, become one row with its tokens counted once."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.assemble import NUMBERS, TEXTS, assemble
+from pipeline.segments import Edges
+
+BEGAN = datetime(2026, 11, 29, 12, tzinfo=UTC)
+SIGNAL_KINDS = {**dict.fromkeys(TEXTS, pl.String), **dict.fromkeys(("join_key", "phase", "pool"), pl.String)}
+SIGNAL_KINDS |= {name: pl.Float64 if name.endswith("_s") or name in ("temperature", "kv_usage") else pl.Int64 for name in NUMBERS}
+SCHEMA = {
+    **dict.fromkeys(("trace_id", "span_id", "parent_span_id", "role", "dialect", "status", "replica", "sender"), pl.String),
+    **dict.fromkeys(("started_at", "ended_at"), pl.Datetime("us", "UTC")),
+    "duration_s": pl.Float64,
+    **dict.fromkeys(("levers", "arms"), pl.List(pl.Struct({"key": pl.String, "value": pl.String}))),
+    **SIGNAL_KINDS,
+}
+
+
+def span(
+    span_id: str, role: str | None, dialect: str | None, parent: str | None = None, at_s: float = 0.0, for_s: float = 1.0, **said: Any
+) -> dict[str, Any]:
+    began = BEGAN + timedelta(seconds=at_s)
+    plain = {
+        "trace_id": said.pop("trace_id", "t1"), "span_id": span_id, "parent_span_id": parent, "role": role, "dialect": dialect,
+        "status": said.pop("status", "unset"), "started_at": began, "ended_at": began + timedelta(seconds=for_s), "duration_s": for_s,
+        "replica": said.pop("replica", "r1"), "sender": said.pop("sender", "127.0.0.1"),
+    }  # fmt: skip
+    return plain | said
+
+
+def rows_of(*spans: dict[str, Any]) -> list[dict[str, Any]]:
+    frame = pl.DataFrame([{name: one.get(name) for name in SCHEMA} for one in spans], schema=SCHEMA)
+    return assemble(frame, Edges()).requests.sort("started_at", "request_id").to_dicts()
+
+
+def vllm(span_id: str = "e", parent: str | None = None, **said: Any) -> dict[str, Any]:
+    usual: dict[str, Any] = {
+        "request_id": "r-1", "join_key": "r-1", "prompt_tokens": 100, "output_tokens": 11, "ttft_s": 0.2, "e2e_s": 1.2, "decode_s": 1.0,
+        "queue_s": 0.01,
+    }  # fmt: skip
+    return span(span_id, "engine", "vllm", parent, **(usual | said))
+
+
+def test_client_and_engine_spans_of_one_request_count_once_and_the_engine_knows_the_tokens() -> None:
+    client = span("c", "client", "openllmetry", for_s=2.0, prompt_tokens=90, output_tokens=10, model="m")
+    between = span("p", None, None, "c")
+    (row,) = rows_of(client, between, vllm(parent="p"))
+    assert (row["engine"], row["gateway"]) == ("vllm", "openllmetry")
+    assert (row["prompt_tokens"], row["output_tokens"], row["model"]) == (100, 11, "m")
+    assert (row["e2e_s"], row["tpot_s"]) == (1.2, 0.1)
+
+
+def test_a_body_brings_what_the_engine_does_not_say_and_is_named_as_its_source() -> None:
+    body = span(
+        "b",
+        "body",
+        "response_tap",
+        request_id="r-1",
+        cached_tokens=64,
+        draft_tokens=40,
+        accepted_tokens=10,
+        verify_steps=10,
+        prompt_tokens=100,
+    )
+    (row,) = rows_of(body, vllm(parent="b"))
+    assert (row["cached_tokens"], row["cache_class"], row["draft_tokens"], row["accepted_tokens"]) == (64, "hit", 40, 10)
+    sources = {pair["key"]: pair["value"] for pair in row["provenance"]}
+    assert sources["cached_tokens"] == "body"
+    assert sources["prompt_tokens"] == "span"
+    assert sources["tpot_s"] == "derived"
+    assert "queue_depth" not in sources
+
+
+def test_prefill_and_decode_legs_are_one_request_with_cached_tokens_from_the_prefill_leg() -> None:
+    prefill = span(
+        "p", "engine", "sglang", join_key="room", phase="prefill", prompt_tokens=300, output_tokens=1, cached_tokens=150, replica="p0"
+    )
+    decode = span(
+        "d",
+        "engine",
+        "sglang",
+        join_key="room",
+        phase="decode",
+        at_s=0.5,
+        prompt_tokens=300,
+        output_tokens=21,
+        cached_tokens=299,
+        replica="d0",
+        ttft_s=0.4,
+        e2e_s=1.4,
+        decode_s=1.0,
+    )
+    waiting = span("w", "stage", "sglang", "p", queue_s=0.03)
+    transfer = span("x", "stage", "sglang", "p", kv_transfer_s=0.005)
+    (row,) = rows_of(prefill, decode, waiting, transfer)
+    assert (row["prompt_tokens"], row["output_tokens"], row["cached_tokens"]) == (300, 21, 150)
+    assert (row["prefill_replica"], row["decode_replica"], row["replica"]) == ("p0", "d0", "d0")
+    assert (row["queue_s"], row["kv_transfer_s"], row["tpot_s"]) == (0.03, 0.005, 0.05)
+
+
+def test_the_samples_of_one_prompt_count_the_prompt_once_and_have_no_time_per_token() -> None:
+    (row,) = rows_of(vllm("a", output_tokens=10), vllm("b", output_tokens=12))
+    assert (row["prompt_tokens"], row["output_tokens"]) == (100, 22)
+    assert row["tpot_s"] is None
+    assert row["flags"] == ["multi_sample"]
+
+
+def test_the_same_request_id_much_later_in_the_same_trace_is_another_request() -> None:
+    assert len(rows_of(vllm("a"), vllm("b", at_s=60.0))) == 2
+
+
+def test_a_retry_under_one_client_call_takes_the_last_answer() -> None:
+    client = span("c", "client", "genai", for_s=5.0)
+    failed = vllm("a", "c", request_id="r-1", join_key="r-1", output_tokens=None, status="error")
+    answered = vllm("b", "c", at_s=2.0, request_id="r-2", join_key="r-2", output_tokens=7)
+    (row,) = rows_of(client, failed, answered)
+    assert (row["request_id"], row["output_tokens"], row["prompt_tokens"]) == ("r-2", 7, 100)
+
+
+def test_stage_and_housekeeping_spans_alone_are_no_request() -> None:
+    assert rows_of(span("s", "stage", "dynamo"), span("h", "housekeeping", "vllm"), span("u", None, None)) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ({}, "ok"),
+        ({"status": "error"}, "error"),
+        ({"finish_reason": "abort"}, "aborted"),
+        ({"outcome": "aborted", "status": "error"}, "aborted"),
+    ],
+)
+def test_the_outcome_is_the_engines_word_then_the_status_then_the_finish_reason(said: dict[str, Any], outcome: str) -> None:
+    (row,) = rows_of(vllm(**said))
+    assert row["outcome"] == outcome
+
+
+def test_a_failed_request_counts_and_what_it_does_not_say_is_null() -> None:
+    (row,) = rows_of(span("c", "client", "genai", status="error", model="m"))
+    assert (row["outcome"], row["prompt_tokens"], row["output_tokens"], row["decode_s"], row["tpot_s"]) == ("error", None, None, None, None)
+
+
+def test_decode_time_is_never_mixed_from_two_observation_points() -> None:
+    client = span("c", "client", "genai", for_s=9.0, e2e_s=9.0)
+    (row,) = rows_of(client, vllm(parent="c", e2e_s=None, ttft_s=0.2, decode_s=None, for_s=1.2))
+    assert row["e2e_s"] in (9.0, 1.2)
+    if row["e2e_s"] == 9.0:
+        assert row["decode_s"] is None
+
+
+def test_impossible_values_are_set_aside_with_the_trap_they_fell_into() -> None:
+    frame = pl.DataFrame([{name: vllm(cached_tokens=500, ttft_s=-1.0).get(name) for name in SCHEMA}], schema=SCHEMA)
+    assembled = assemble(frame, Edges())
+    (row,) = assembled.requests.to_dicts()
+    assert (row["cached_tokens"], row["ttft_s"], row["flags"]) == (None, None, ["quarantined"])
+    taken = {item["column"]: (item["value"], item["reason"]) for item in assembled.quarantine.to_dicts()}
+    assert taken["cached_tokens"][0] == "500"
+    assert "vllm#25780" in taken["cached_tokens"][1]
+    assert "negative" in taken["ttft_s"][1]
+
+
+def test_a_ring_of_parents_ends() -> None:
+    assert len(rows_of(vllm("a", "b", join_key=None), vllm("b", "a", join_key=None))) <= 2
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None, derandomize=True)
+def test_the_order_of_arrival_changes_nothing(seed: int) -> None:
+    spans = [
+        span("c", "client", "openllmetry", for_s=3.0, model="m"),
+        span("p", None, None, "c"),
+        vllm("e", "p", replica="r9"),
+        span("q", "engine", "sglang", trace_id="t2", join_key="room", phase="prefill", cached_tokens=10, prompt_tokens=20),
+        span("d", "engine", "sglang", trace_id="t2", join_key="room", phase="decode", prompt_tokens=20, output_tokens=5),
+        span("w", "stage", "sglang", "q", trace_id="t2", queue_s=0.1),
+        vllm("x", trace_id="t3"),
+        vllm("y", trace_id="t3", output_tokens=3),
+    ]
+    expected = rows_of(*spans)
+    random.Random(seed).shuffle(spans)
+    assert rows_of(*spans) == expected

@@ -1,0 +1,106 @@
+"""The store: transactions, the lockdown, the schema, and every question bound against it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pytest
+
+from queries import files
+from queries.store import Store, StoreError
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    opened = Store(tmp_path)
+    yield opened
+    opened.close()
+
+
+def test_a_transaction_that_raises_leaves_nothing(store: Store) -> None:
+    with pytest.raises(ZeroDivisionError), store.write() as transaction:
+        transaction.execute("insert into dirty_blocks values (now())")
+        raise ZeroDivisionError
+    assert store.rows("select count(*) as n from dirty_blocks") == [{"n": 0}]
+
+
+def test_times_come_back_in_the_zone_utc(store: Store) -> None:
+    frame = store.frame("select timestamptz '2026-11-29 12:00:00+02' as t")
+    assert frame.schema["t"] == pl.Datetime("us", "UTC")
+    assert frame["t"].dt.hour().item() == 10
+
+
+@pytest.mark.parametrize(
+    "sql", ["select * from read_csv('/etc/passwd')", "copy (select 1) to '/tmp/x.parquet'", "attach '/tmp/y.duckdb'", "set threads = 1"]
+)
+def test_even_our_own_statements_reach_nothing_outside_parts(store: Store, sql: str) -> None:
+    with pytest.raises(duckdb.Error):
+        store.frame(sql)
+
+
+def test_a_folder_is_held_by_one_process_and_the_error_names_it(store: Store, tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    code = f"from pathlib import Path; from queries.store import Store; Store(Path({str(tmp_path)!r}))"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert other.returncode == 1
+    assert "StoreError" in other.stderr
+    assert str(tmp_path) in other.stderr
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    first = Store(tmp_path)
+    with first.write() as transaction:
+        transaction.execute("insert into schema_version values (999)")
+    first.close()
+    with pytest.raises(StoreError, match="schema 999 is newer"):
+        Store(tmp_path)
+
+
+def test_snapshots_see_one_moment(store: Store) -> None:
+    with store.snapshot() as seen:
+        before = seen.frame("select count(*) as n from dirty_blocks").item()
+        with store.write() as transaction:
+            transaction.execute("insert into dirty_blocks values (now())")
+        assert seen.frame("select count(*) as n from dirty_blocks").item() == before == 0
+
+
+STAGES = {
+    "load_kinds": "staged", "load_spans": "staged", "load_dirty": "staged", "load_watermarks": "staged", "load_stage": "incoming",
+    "assemble_requests": "incoming", "assemble_spans": "working_traces", "assemble_dirty_blocks": "working_traces",
+    "measure_requests": "working_blocks",
+}  # fmt: skip
+SHAPES = {
+    "staged": "create temp table staged as select *, 0::bigint as arrival, true as is_new, false as differs from spans_hot",
+    "incoming": "create temp table incoming as select *, 0::bigint as arrival from {}",
+    "working_traces": "create temp table working_traces as select '' as trace_id, now() as since, now() as until",
+    "working_blocks": "create temp table working_blocks as select now() as block_started_at",
+}
+
+
+@pytest.mark.parametrize("name", files.question_names())
+def test_every_question_binds_against_the_schema(store: Store, name: str) -> None:
+    text = files.question(name)
+    assert text.startswith("-- ")
+    stage = STAGES.get(name)
+    with store.snapshot() as transaction:
+        if stage:
+            source = (
+                "(select * exclude (provenance), [{'key': '', 'value': ''}] as provenance from requests_hot)"
+                if name == "assemble_requests"
+                else "spans_hot"
+            )
+            shape = SHAPES[stage].format(source)
+            transaction.execute(shape if name != "assemble_requests" else shape.replace(", 0::bigint as arrival", ""))
+        statement = re.sub(r"^create or replace temp table \w+ as", "", re.sub(r"^--.*$", "", text, flags=re.M).strip())
+        transaction.execute(f"prepare bound as {statement}")
+
+
+def test_an_unknown_question_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(files.UnknownQuestionError, match="no question 'nope'; known: .*watermark"):
+        files.question("nope")
