@@ -58,8 +58,8 @@ async def _body(request: Request, encoding: str) -> bytes:
             msg = f"the body is larger than {LIMIT_BODY_BYTES} bytes"
             raise _TooLargeError(msg)
         pieces.append(piece)
-    if inflate and not inflate.eof:
-        msg = "the gzip body is cut short"
+    if inflate and (not inflate.eof or inflate.unused_data):
+        msg = "bytes follow the end of the gzip body" if inflate.eof else "the gzip body is cut short"
         raise zlib.error(msg)
     return b"".join(pieces)
 

@@ -11,11 +11,13 @@ from importlib import resources
 from typing import Literal, TypeVar
 
 import msgspec
+import polars as pl
 
 from collectors.signals import FACTORS, SIGNALS, TEXT_UNITS
 
 Kind = TypeVar("Kind")
 Role = Literal["engine", "gateway", "client", "body", "stage", "housekeeping"]
+OUTCOMES = ("ok", "error", "aborted", "unknown")
 
 
 class DialectError(ValueError):
@@ -102,7 +104,7 @@ class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def any_of(globs: Iterable[str]) -> str:
     """One regular expression for a list of names, `*` standing for anything."""
-    return "|".join(f"(?:{re.escape(glob).replace(chr(92) + '*', '.*')})" for glob in globs).join(("^(?:", ")$"))
+    return "|".join(f"(?:{re.escape(glob).replace(chr(92) + '*', '.*')})" for glob in globs).join(("(?s)^(?:", ")$"))
 
 
 @functools.cache
@@ -136,12 +138,15 @@ def load(name: str, text: bytes) -> Dialect:
     """
     dialect = _decode(name, text, Dialect)
     _check_signals(name, dialect.signals)
-    for rule in dialect.spans:
-        _compile(name, rule.name_pattern())
+    _check_outcomes(name, dialect.outcomes)
+    for signal in dialect.cannot:
+        _check_known(f"engines/{name}: cannot", signal)
+    for index, rule in enumerate(dialect.spans):
+        _check_pattern(name, f"spans[{index}]: pattern", rule.name_pattern())
         if rule.where is not None:
-            _compile(name, rule.where.pattern)
+            _check_pattern(name, f"spans[{index}]: where.pattern", rule.where.pattern)
         if rule.gives and SIGNALS.get(rule.gives) != "real":
-            msg = f"engines/{name}: gives {rule.gives!r} is no time; known: {', '.join(_times())}"
+            msg = f"engines/{name}: spans[{index}]: gives {rule.gives!r} is no time; known: {', '.join(_times())}"
             raise DialectError(msg)
     return dialect
 
@@ -161,11 +166,7 @@ def _decode(name: str, text: bytes, kind: type[Kind]) -> Kind:
 
 def _check_signals(name: str, signals: dict[str, tuple[Source, ...]]) -> None:
     for signal, sources in signals.items():
-        if signal not in SIGNALS:
-            near = difflib.get_close_matches(signal, SIGNALS, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            msg = f"engines/{name}: signal {signal!r} is unknown{hint} known: {', '.join(SIGNALS)}"
-            raise DialectError(msg)
+        _check_known(f"engines/{name}", signal)
         taken = TEXT_UNITS if SIGNALS[signal] == "text" else tuple(FACTORS)
         for source in sources:
             if source.unit not in taken:
@@ -173,11 +174,30 @@ def _check_signals(name: str, signals: dict[str, tuple[Source, ...]]) -> None:
                 raise DialectError(msg)
 
 
-def _compile(name: str, pattern: str) -> None:
+def _check_known(where: str, signal: str) -> None:
+    if signal not in SIGNALS:
+        near = difflib.get_close_matches(signal, SIGNALS, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        msg = f"{where}: signal {signal!r} is unknown{hint}; known: {', '.join(SIGNALS)}"
+        raise DialectError(msg)
+
+
+def _check_outcomes(name: str, outcomes: dict[str, str]) -> None:
+    for word, outcome in outcomes.items():
+        if outcome not in OUTCOMES:
+            msg = f"engines/{name}: outcomes: {outcome!r} of {word!r}; taken: {', '.join(OUTCOMES)}"
+            raise DialectError(msg)
+        if word != word.lower():
+            msg = f"engines/{name}: outcomes: {word!r} never fits: an engine's word is read in lower case"
+            raise DialectError(msg)
+
+
+def _check_pattern(name: str, key: str, pattern: str) -> None:
     try:
-        re.compile(pattern)
-    except re.error as error:
-        msg = f"engines/{name}: pattern {pattern!r}: {error}"
+        pl.Series([""]).str.contains(pattern)  # by the engine that will use it: it knows no look-around
+    except pl.exceptions.ComputeError as error:
+        reason = str(error).partition("\n\n")[0].rpartition("error: ")[2]
+        msg = f"engines/{name}: {key} {pattern!r}: {reason}"
         raise DialectError(msg) from error
 
 

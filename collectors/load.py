@@ -16,6 +16,8 @@ from queries.store import Store, Transaction
 
 BATCH_LIMIT_BYTES = 96 * 1024 * 1024
 CLOCK_AHEAD_S = 60
+# The reference parser, at the door until the kernels are compiled, takes deeper nesting than they do.
+UNSOUND = "body is nested too deep"
 
 
 @dataclass(slots=True)
@@ -79,10 +81,21 @@ class Loader:
                 transaction.insert("ingest_entries", _ledger(tallies))
 
     def _rows(self, records: list[Record]) -> rows.Rows:
-        tables = decode.scan([record.body for record in records], self._is_dropped)
+        tables, unsound = self._scanned([record.body for record in records])
         spoken = translate.spoken(tables, self._dialects, self._facts)
         arrivals = [rows.Arrival(record.sender, record.received_unix_nano) for record in records]
-        return rows.span_rows(tables, spoken, self._facts, arrivals)
+        batch = rows.span_rows(tables, spoken, self._facts, arrivals)
+        batch.refused.extend((index, UNSOUND) for index in unsound)
+        return batch
+
+    def _scanned(self, bodies: list[bytes]) -> tuple[decode.Tables, list[int]]:
+        """The tables of the sound bodies, and the numbers of the others: one body must not hold up all that come after it."""
+        try:
+            return decode.scan(bodies, self._is_dropped), []
+        except ValueError:
+            sound = [decode.check(body).sound for body in bodies]
+            kept = [body if good else b"" for body, good in zip(bodies, sound, strict=True)]
+            return decode.scan(kept, self._is_dropped), [index for index, good in enumerate(sound) if not good]
 
     def _stored(self, transaction: Transaction, batch: rows.Rows, records: list[Record]) -> dict[tuple[str, int], Tally]:
         tallies: dict[tuple[str, int], Tally] = {}

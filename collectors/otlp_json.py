@@ -12,6 +12,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 ID_KEYS = ("traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_id")
 
+# What a misshapen export raises in a walk over it or in the protobuf package: it lets an infinite number or a key that is half
+# a surrogate pair through as OverflowError and SystemError.
+UNUSABLE = (json_format.ParseError, AttributeError, TypeError, RecursionError, OverflowError, SystemError)
+
 
 class OtlpJsonError(ValueError):
     """The text is no OTLP/JSON trace export; says where."""
@@ -25,7 +29,7 @@ def to_protobuf(text: bytes | str) -> bytes:
     """
     try:
         plain = json.loads(text)
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         msg = f"not JSON: {error}"
         raise OtlpJsonError(msg) from error
     if not isinstance(plain, dict):
@@ -48,7 +52,7 @@ def plain_to_protobuf(plain: dict[str, Any]) -> bytes:
                     for link in _items(span, "links", "links"):
                         _convert_ids(link)
         request = json_format.ParseDict(plain, ExportTraceServiceRequest(), ignore_unknown_fields=True)
-    except (json_format.ParseError, AttributeError, TypeError, RecursionError) as error:
+    except UNUSABLE as error:
         msg = f"not an ExportTraceServiceRequest: {error}"
         raise OtlpJsonError(msg) from error
     body: bytes = request.SerializeToString()

@@ -32,24 +32,27 @@ def bodies(path: Path) -> Iterator[bytes | NotLoadedError]:
         OSError: the file cannot be read.
     """
     content = path.read_bytes()
-    if content.lstrip()[:1] in (b"{", b"["):
+    if _is_trace_export(content):  # asked first: an export may begin as JSON does, with a newline and a brace
+        yield content
+    elif content.lstrip()[:1] in (b"{", b"["):
         yield from _json_bodies(path, content)
     else:
-        yield _protobuf_body(path, content)
+        kind = _other_signal(content)
+        msg = f"{path}: neither a protobuf trace export nor OTLP/JSON ({len(content)} bytes)"
+        yield _not_read_yet(str(path), kind) if kind else NotLoadedError(msg)
 
 
-def _protobuf_body(path: Path, content: bytes) -> bytes | NotLoadedError:
+def _not_read_yet(where: str, kind: str) -> NotLoadedError:
+    return NotLoadedError(f"{where}: an export of {kind}; only traces are read so far", is_known=True)
+
+
+def _is_trace_export(content: bytes) -> bool:
     try:
         request = ExportTraceServiceRequest.FromString(content)
-        spans = [span for resource in request.resource_spans for scope in resource.scope_spans for span in scope.spans]
-        if spans and all(len(span.trace_id) == 16 and len(span.span_id) == 8 for span in spans):
-            return content
     except DecodeError:
-        spans = []
-    kind = _other_signal(content)
-    if kind:
-        return NotLoadedError(f"{path}: an export of {kind}; only traces are read so far", is_known=True)
-    return NotLoadedError(f"{path}: neither a protobuf trace export nor OTLP/JSON ({len(content)} bytes)")
+        return False
+    spans = [span for resource in request.resource_spans for scope in resource.scope_spans for span in scope.spans]
+    return bool(spans) and all(len(span.trace_id) == 16 and len(span.span_id) == 8 for span in spans)
 
 
 def _other_signal(content: bytes) -> str | None:
@@ -73,7 +76,7 @@ def _other_signal(content: bytes) -> str | None:
 def _json_bodies(path: Path, content: bytes) -> Iterator[bytes | NotLoadedError]:
     try:
         whole = json.loads(content)
-    except (json.JSONDecodeError, UnicodeDecodeError):
+    except (ValueError, RecursionError):
         lines = content.splitlines()
         for number, line in enumerate(lines, 1):
             if line.strip():
@@ -86,7 +89,7 @@ def _json_bodies(path: Path, content: bytes) -> Iterator[bytes | NotLoadedError]
 def _json_line(where: str, line: bytes) -> bytes | NotLoadedError:
     try:
         return _json_export(where, json.loads(line))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         return NotLoadedError(f"{where}: not JSON: {error}")
 
 
@@ -95,7 +98,7 @@ def _json_export(where: str, item: Any) -> bytes | NotLoadedError:
         return NotLoadedError(f"{where}: a JSON object with resourceSpans is taken, not {type(item).__name__}")
     for key, kind in OTHER_SIGNALS.items():
         if key in item:
-            return NotLoadedError(f"{where}: an export of {kind}; only traces are read so far", is_known=True)
+            return _not_read_yet(where, kind)
     if "resourceSpans" not in item and "resource_spans" not in item:
         return NotLoadedError(f"{where}: no resourceSpans in it; keys: {', '.join(list(item)[:5])}")
     try:

@@ -13,11 +13,12 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
-from io import BufferedWriter
+from io import FileIO
 from pathlib import Path
 
-HEADER = struct.Struct("<IIqHB")
+HEADER, ARRIVAL = struct.Struct("<IIqHB"), struct.Struct("<qB")
 SIGNALS = ("traces",)
 SEGMENT_LIMIT_BYTES = 64 * 1024 * 1024
 BACKLOG_LIMIT_BYTES = 512 * 1024 * 1024
@@ -67,6 +68,7 @@ class Spool:
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._backlog_bytes = 0
+        self._is_torn = False
         self.on_append: Callable[[], None] = lambda: None
         self._drop_loaded(loaded)
         self._end = self._recover(loaded)
@@ -81,7 +83,9 @@ class Spool:
             SpoolFullError: the backlog is at its bound.
         """
         name = sender.encode()[:65535]
-        head = HEADER.pack(len(body), _checksum(name, body), received_unix_nano, len(name), SIGNALS.index(signal))
+        number = SIGNALS.index(signal)
+        checksum = _checksum(received_unix_nano, number, name, body)
+        head = HEADER.pack(len(body), checksum, received_unix_nano, len(name), number)
         record = head + name + body
         with self._lock:
             if self._backlog_bytes + len(record) > self._limit_backlog_bytes:
@@ -147,12 +151,8 @@ class Spool:
     def _write(self, batch: list[_Waiting]) -> None:
         data = b"".join(waiting.record for waiting in batch)
         try:
-            self._file.write(data)
-            self._file.flush()
-            os.fdatasync(self._file.fileno())
+            self._put(data)
         except OSError as error:
-            self._file.truncate(self._end.byte_offset)
-            self._file.seek(self._end.byte_offset)
             with self._lock:
                 self._backlog_bytes -= len(data)
             for waiting in batch:
@@ -160,21 +160,33 @@ class Spool:
             return
         self._end = Position(self._end.segment, self._end.byte_offset + len(data))
         if self._end.byte_offset >= SEGMENT_LIMIT_BYTES:
-            self._roll()
+            with suppress(OSError):  # a segment that none can follow grows on
+                self._roll()
         for waiting in batch:
             waiting.done.set_result(None)
         self.on_append()
 
+    def _put(self, data: bytes) -> None:
+        """Writes and syncs behind the durable end; what a failed write left there goes first."""
+        if self._is_torn:
+            self._file.truncate(self._end.byte_offset)
+        self._is_torn = True
+        rest = memoryview(data)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+        os.fdatasync(self._file.fileno())
+        self._is_torn = False
+
     def _roll(self) -> None:
+        following = self._open(self._end.segment + 1)
         self._file.close()
-        following = self._end.segment + 1
-        self._file = self._open(following)
-        self._end = Position(following, 0)
+        self._file, self._end = following, Position(self._end.segment + 1, 0)
 
     def _recover(self, loaded: Position) -> Position:
         """Finds the durable end, cuts a torn tail, and counts the backlog."""
         segments = self._segments()
-        end = Position(max([loaded.segment, *segments]), 0)
+        is_lost = loaded.byte_offset > 0 and loaded.segment not in segments  # what is new must stand behind what was loaded
+        end = Position(max([loaded.segment + is_lost, *segments]), 0)
         for segment in segments:
             offset = loaded.byte_offset if segment == loaded.segment else 0
             last = offset
@@ -197,16 +209,26 @@ class Spool:
     def _path(self, segment: int) -> Path:
         return self._folder / f"{segment:09d}.spool"
 
-    def _open(self, segment: int) -> BufferedWriter:
-        file = self._path(segment).open("ab")
-        folder = os.open(self._folder, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+    def _open(self, segment: int) -> FileIO:
+        file = self._path(segment).open("ab", buffering=0)
+        try:
+            _sync_folder(self._folder)
+        except OSError:
+            file.close()
+            raise
         return file
 
 
-def _checksum(sender: bytes, body: bytes) -> int:
-    return zlib.crc32(body, zlib.crc32(sender))
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _checksum(received_unix_nano: int, signal: int, sender: bytes, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(sender, zlib.crc32(ARRIVAL.pack(received_unix_nano, signal))))
 
 
 def _records(path: Path, segment: int, offset: int, stop: int | None) -> Iterator[Record]:
@@ -219,7 +241,7 @@ def _records(path: Path, segment: int, offset: int, stop: int | None) -> Iterato
                 return
             length, checksum, received, name_length, signal = HEADER.unpack(head)
             name, body = file.read(name_length), file.read(length)
-            if len(body) < length or signal >= len(SIGNALS) or _checksum(name, body) != checksum:
+            if len(body) < length or signal >= len(SIGNALS) or _checksum(received, signal, name, body) != checksum:
                 return
             offset += HEADER.size + name_length + length
             yield Record(SIGNALS[signal], name.decode(errors="replace"), received, body, Position(segment, offset))

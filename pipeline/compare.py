@@ -117,7 +117,7 @@ def _contrast(name: str, treated: dict[str, _Arm], control: dict[str, _Arm] | No
         return {**row, "basis": "none", "note": "no control arm: nothing to compare with"}
     paired = (arm_a.n >= MIN_REQUESTS_PER_ARM) & (arm_b.n >= MIN_REQUESTS_PER_ARM)
     a, b = _divided(busy_a, arm_a.den), arm_b.ratio()
-    paired &= np.isfinite(a) & np.isfinite(b) & (b > 0)
+    paired &= np.isfinite(a) & np.isfinite(b)
     count = int(paired.sum())
     row |= {"arm_b": "control", "n_b": int(arm_b.n[paired].sum()), "n_a": int(arm_a.n[paired].sum()), "blocks": count, "basis": "control"}
     row["coverage"] = min(row["coverage"], _coverage(arm_b))
@@ -128,6 +128,8 @@ def _contrast(name: str, treated: dict[str, _Arm], control: dict[str, _Arm] | No
         "value_a": float(busy_a[paired].sum() / arm_a.den[paired].sum()),
         "value_b": float(arm_b.num[paired].sum() / arm_b.den[paired].sum()),
     }
+    if not (b[paired] > 0).all():
+        return {**row, "note": "control's value is 0 in some block: no ratio of the two"}
     return {**row, **_interval(_gains(name, a[paired], b[paired]))}
 
 

@@ -14,6 +14,7 @@ from queries.metric_sql import MetricRow
 BLOCK_S = 300
 STRATUM = ("input_bucket", "temperature_bucket")
 COMPUTED_KEYS = {"hour": "date_trunc('hour', started_at)", "day": "date_trunc('day', started_at)"}
+OFF = "'off', 'none', '0', 'disabled', 'false'"
 AGES_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -110,6 +111,9 @@ def _base(keys: list[tuple[str, str]], since: datetime | None, until: datetime |
 def _contrast_parts(names: list[str], metric: MetricRow, lever: str) -> list[str]:
     """Net ITL: treated against control inside each block and stratum, control's time weighted as treated's tokens are."""
     counted = metric_sql.counts(metric)
+    setting = f"levers['{lever}']"
+    by_setting = f"case when lower({setting}) in ({OFF}) then 'disabled_in_place' when {setting} is not null then 'treated' end"
+    arm = f"coalesce(arms['{lever}'], {by_setting})"
     stratum = ", ".join([*names, f"time_bucket(to_seconds({BLOCK_S}), started_at) as block", *STRATUM])
     sums = (
         f"count(*) filter (where {counted}) as n, sum(decode_s) filter (where {counted}) as busy_s, "
@@ -142,7 +146,7 @@ def _contrast_parts(names: list[str], metric: MetricRow, lever: str) -> list[str
         f"from every_request left join treated on {joined}"
     )
     return [
-        f"arms as (select {stratum}, arms['{lever}'] as arm, {sums} from base group by all)",
+        f"arms as (select {stratum}, {arm} as arm, {sums} from base group by all)",
         f"pairs as ({pairs})",
         f"treated as ({treated})",
         f"every_request as ({every})",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -138,7 +137,7 @@ def test_a_block_without_requests_is_no_data_not_zero(store: Store) -> None:
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownMetricError, match="metric 'tpot' is unknown; known: .*tpot_s"):
+    with pytest.raises(UnknownMetricError, match=r"metric 'tpot' is unknown; known: .*tpot_s"):
         chosen(("tpot",))
 
 
@@ -161,7 +160,7 @@ def test_arithmetic_that_sql_and_polars_do_not_share_is_refused(text: str) -> No
         measure.expression(text)
 
 
-def test_a_request_with_no_judging_key_is_in_no_cell(store: Store) -> None:
+def test_a_request_with_no_judging_key_is_in_no_cell() -> None:
     row = {
         **dict.fromkeys(("prompt_tokens", "output_tokens"), 5),
         "replica": "a",

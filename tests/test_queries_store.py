@@ -42,7 +42,8 @@ def test_even_our_own_statements_reach_nothing_outside_parts(store: Store, sql: 
         store.frame(sql)
 
 
-def test_a_folder_is_held_by_one_process_and_the_error_names_it(store: Store, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("store")
+def test_a_folder_is_held_by_one_process_and_the_error_names_it(tmp_path: Path) -> None:
     import subprocess
     import sys
 
@@ -102,5 +103,5 @@ def test_every_question_binds_against_the_schema(store: Store, name: str) -> Non
 
 
 def test_an_unknown_question_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(files.UnknownQuestionError, match="no question 'nope'; known: .*watermark"):
+    with pytest.raises(files.UnknownQuestionError, match=r"no question 'nope'; known: .*watermark"):
         files.question("nope")

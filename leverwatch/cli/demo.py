@@ -61,7 +61,9 @@ def _play(args: argparse.Namespace, scenario: Any, addresses: dict[str, str]) ->
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     if args.for_s:
-        threading.Timer(args.for_s, stop.set).start()
+        ender = threading.Timer(args.for_s, stop.set)
+        ender.daemon = True
+        ender.start()
     play.play(
         scenario, addresses["otlp_grpc"], now=datetime.now(UTC), seed=args.seed, say=_say, stop=stop, speed=args.speed, clock=time.monotonic
     )
@@ -74,6 +76,7 @@ def _start(folder: Path, port: int, hook: str, secret: str) -> tuple[subprocess.
     config.write_text(f'[[receivers]]\nname = "demo"\nkind = "webhook"\nurl = "{hook}"\nsecret = "{secret}"\n', encoding="utf-8")
     config.chmod(0o600)
     command = [sys.executable, "-m", "leverwatch.cli.main", "serve", "--data", str(folder), "--config", str(config), "--format", "json"]
+    command += ["--with-parent"]
     command += ["--port", str(port), "--grpc-port", "0", "--otlp-http-port", "0"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LEVERWATCH_")}
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)  # noqa: S603

@@ -13,7 +13,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("report", help="metrics per segment, each with n, coverage and provenance")
     common.add_data(parser)
     parser.add_argument("--by", default="", metavar="COL,...", help="columns of requests, lever.<name>, arm.<name>, hour, day")
-    parser.add_argument("--metrics", default="", metavar="NAME,...", help="metric names, or all (default: the core five)")
+    parser.add_argument("--metrics", default="", metavar="NAME,...", help="metric names, or all (default: the core ones)")
     parser.add_argument("--since", metavar="T", help="ISO 8601 (no offset: UTC) or an age such as 90m, 24h, 7d")
     parser.add_argument("--until", metavar="T", help="exclusive, as --since")
     parser.add_argument("--where", metavar="EXPR", help="a condition over columns of requests")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,11 +27,14 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--otlp-http-port", type=int, help="OTLP over HTTP (default 4318)")
     parser.add_argument("--port", type=int, help="pages and API (default 8080)")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how the addresses are printed")
+    parser.add_argument("--with-parent", action="store_true", help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serves until it is told to stop."""
+    if args.with_parent:
+        _end_with_parent()
     folder = common.folder(args)
     read = config.read(Path(args.config) if args.config else None, folder)
     asked = {key: getattr(args, key) for key in ("host", "grpc_port", "otlp_http_port", "port") if getattr(args, key) is not None}
@@ -44,3 +49,10 @@ def run(args: argparse.Namespace) -> int:
 
     serve(folder, read, announce)
     return 0
+
+
+def _end_with_parent() -> None:
+    """Asks Linux for SIGTERM when the process that started this one ends, however it ends. Elsewhere it does nothing."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)

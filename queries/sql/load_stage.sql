@@ -10,7 +10,9 @@ held as (
 )
 select
     incoming.*,
-    row_number() over (partition by incoming.trace_id, incoming.span_id order by arrival) = 1 and held.trace_id is null as is_new,
-    held.trace_id is not null and (held.name <> incoming.name or held.duration_s <> incoming.duration_s) as differs
+    row_number() over copies = 1 and held.trace_id is null as is_new,
+    coalesce(held.name, first_value(incoming.name) over copies) <> incoming.name
+        or coalesce(held.duration_s, first_value(incoming.duration_s) over copies) <> incoming.duration_s as differs
 from incoming
 left join held on held.trace_id = incoming.trace_id and held.span_id = incoming.span_id
+window copies as (partition by incoming.trace_id, incoming.span_id order by arrival)

@@ -1,0 +1,54 @@
+"""The configuration: refused with the place and the nearest known word, read once, overridden by the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leverwatch.config import Config, ConfigError, read
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "leverwatch.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_without_a_file_everything_has_a_default(tmp_path: Path) -> None:
+    assert read(None, tmp_path, {}) == Config()
+
+
+def test_the_file_in_the_data_folder_is_read_and_the_environment_wins(tmp_path: Path) -> None:
+    written(tmp_path, "[serve]\nport = 9000\nhost = '127.0.0.2'\n")
+    config = read(None, tmp_path, {"LEVERWATCH_SERVE_PORT": "9001", "LEVERWATCH_SQL_LIMIT_S": "2.5"})
+    assert (config.serve.port, config.serve.host, config.sql.limit_s) == (9001, "127.0.0.2", 2.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[serv]\nport = 1\n", "key 'serv' is unknown; did you mean 'serve'?"),
+        ("[serve]\nprot = 1\n", r"\[serve\] key 'prot' is unknown; did you mean 'port'?"),
+        ("[serve]\nport = 'x'\n", r"Expected `int`.*\$.serve.port"),
+        ("[serve\n", "leverwatch.toml: "),
+        ("[[receivers]]\nname = 'a'\nurl = 'http://127.0.0.1'\n", "takes exactly one of secret, secret_file and secret_env"),
+        ("[[receivers]]\nname = 'a'\nurl = 'ftp://x'\nsecret = 'whsec_AAAA'\n", "url takes http"),
+        ("[[receivers]]\nname = 'a'\nurll = 'http://x'\n", "urll"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, text: str, told: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(ConfigError, match=told) as refused:
+        read(path, tmp_path, {})
+    assert str(path) in str(refused.value)
+
+
+def test_a_variable_of_ours_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"LEVERWATCH_SERVE_PROT.*did you mean 'LEVERWATCH_SERVE_PORT'"):
+        read(None, tmp_path, {"LEVERWATCH_SERVE_PROT": "1"})
+
+
+def test_a_file_that_was_named_and_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        read(tmp_path / "no.toml", tmp_path, {})
