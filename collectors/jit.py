@@ -1,4 +1,4 @@
-"""How the wire kernels are compiled: Numba without the GIL, cached beside the modules or, where that cannot be written, in the user's cache."""
+"""How the wire kernels are compiled: Numba without the GIL, cached beside the modules, or in the user's cache where that is read-only."""
 
 from __future__ import annotations
 

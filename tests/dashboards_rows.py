@@ -62,7 +62,7 @@ FLEETS = (
 
 def fill(store: Store) -> None:
     """Writes the rows of the 24 hours before NOW."""
-    rows = [row for number, fleet in enumerate(FLEETS) for row in _requests(fleet, random.Random(number))]  # noqa: S311
+    rows = [row for number, fleet in enumerate(FLEETS) for row in _requests(fleet, random.Random(number))]
     with store.write() as transaction:
         transaction.insert("requests_hot", pl.DataFrame(_requests_table(transaction.frame("from requests_hot"), rows)))
         transaction.execute(

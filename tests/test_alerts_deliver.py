@@ -107,7 +107,7 @@ def receiver(url: str, name: str = "oncall", **changes: Any) -> Receiver:
 
 
 def seeded(seed: int) -> random.Random:
-    return random.Random(seed)  # noqa: S311
+    return random.Random(seed)
 
 
 def route(url: str, client: Any, **changes: Any) -> Route:

@@ -41,13 +41,12 @@ def stored(spool: Spool) -> list[Record]:
     return list(spool.read(Position(0, 0), ALL))
 
 
-def talk(door: Door, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]], **options: int) -> Answer:
+def talk(door: Door, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]) -> Answer:
     """What a client gets from a server of its own."""
 
     async def both() -> Answer:
         server, port = await otlp_grpc.start(door, "127.0.0.1:0")
-        settings = [(f"grpc.{name}", value) for name, value in options.items()]
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=settings) as channel:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
             try:
                 return await asyncio.wait_for(ask(channel), 20)
             finally:

@@ -184,7 +184,7 @@ def test_groups_in_groups_are_bounded_at_64_where_the_reference_parser_takes_100
 
 
 def broken_bodies(count: int) -> list[bytes]:
-    chance = random.Random(2)  # noqa: S311
+    chance = random.Random(2)
     whole, broken = rich(), []
     for _ in range(count):
         body = bytearray(whole[: chance.choice([len(whole), chance.randrange(len(whole))])])
