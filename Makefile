@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check serve clean
+.PHONY: help demo test check golden serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -19,6 +19,9 @@ check: $(READY) ## lint and type-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+golden: $(READY) ## rewrite the golden files that tests compare with
+	$(BIN)/pytest --update-golden tests/test_queries_metric_sql.py
 
 serve: $(READY) ## run the server on ./leverwatch-data
 	$(BIN)/leverwatch serve $(ARGS)

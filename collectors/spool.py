@@ -6,6 +6,7 @@ records `length, crc32, arrival time, sender length, signal, sender, body`; a to
 
 from __future__ import annotations
 
+import itertools
 import os
 import queue
 import struct
@@ -65,7 +66,7 @@ class Spool:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._limit_backlog_bytes = limit_backlog_bytes
-        self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[_Waiting | Position | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._backlog_bytes = 0
         self._is_torn = False
@@ -125,6 +126,8 @@ class Spool:
         with self._lock:
             self._backlog_bytes = max(0, self._backlog_bytes - record_bytes)
         self._drop_loaded(position)
+        if position == self._end and position.byte_offset:
+            self._waiting.put(position)  # all is loaded: raw bodies, prompts included, need not lie here any longer
 
     def close(self) -> None:
         """Writes what waits, then stops."""
@@ -134,19 +137,28 @@ class Spool:
 
     def _write_forever(self) -> None:
         while True:
-            first = self._waiting.get()
-            if first is None:
-                return
-            batch, stop = [first], False
-            while not self._waiting.empty():
-                more = self._waiting.get()
-                if more is None:
-                    stop = True
-                    break
-                batch.append(more)
-            self._write(batch)
-            if stop:
-                return
+            for kind, items in itertools.groupby(self._next_items(), type):
+                if kind is _Waiting:
+                    self._write([item for item in items if isinstance(item, _Waiting)])
+                    continue
+                for item in items:
+                    if not isinstance(item, Position):
+                        return
+                    self._retire(item)
+
+    def _next_items(self) -> list[_Waiting | Position | None]:
+        """What waits now: at least one item, all those that came meanwhile."""
+        items = [self._waiting.get()]
+        while not self._waiting.empty():
+            items.append(self._waiting.get())
+        return items
+
+    def _retire(self, position: Position) -> None:
+        """Begins a new segment where nothing came since all was loaded, so that the loaded one can go."""
+        if position == self._end:
+            with suppress(OSError):
+                self._roll()
+                self._drop_loaded(self._end)
 
     def _write(self, batch: list[_Waiting]) -> None:
         data = b"".join(waiting.record for waiting in batch)

@@ -15,3 +15,14 @@ def recordings() -> Path:
     if not RECORDINGS.is_dir():
         pytest.skip(f"no recordings beside the checkout: {RECORDINGS}")
     return RECORDINGS
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--update-golden` rewrites what golden tests compare with."""
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files from what the code gives now")
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be rewritten."""
+    return bool(request.config.getoption("--update-golden"))

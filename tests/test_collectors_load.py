@@ -291,6 +291,7 @@ def test_prompts_are_dropped_at_the_door_unless_they_are_asked_for(room: Room, t
     ]
     assert "secret" not in str(room.store.rows("select * from spans"))
     keeping = Loader(Store(tmp_path / "keeping"), keep_content=True)
+    room.put(spoken)
     keeping.load_next(room.spool)
     assert "secret" in str(keeping._store.rows("select * from spans"))
     keeping._store.close()

@@ -46,11 +46,11 @@ def talk(door: Door, ask: Callable[[grpc.aio.Channel], Awaitable[Answer]]) -> An
 
     async def both() -> Answer:
         server, port = await otlp_grpc.start(door, "127.0.0.1:0")
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-            try:
+        try:
+            async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
                 return await asyncio.wait_for(ask(channel), 20)
-            finally:
-                await server.stop(None)
+        finally:
+            await server.stop(None)
 
     return asyncio.run(both())
 

@@ -195,3 +195,28 @@ def test_whoever_follows_is_told_once_a_body_is_durable(spool: Spool) -> None:
     put(spool, b"one")
     assert done.wait(10)
     assert told == [[b"one"]]
+
+
+def test_once_all_is_loaded_no_raw_body_lies_in_the_spool_and_what_follows_is_found_after_a_restart(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, Position(0, 0))
+    spool.append("traces", "s", 1, b"a prompt in clear").result()
+    (record,) = spool.read(Position(0, 0), 1 << 20)
+    spool.loaded(record.after, record.stored_bytes)
+    spool.append("traces", "s", 2, b"next").result()
+    assert all(b"a prompt in clear" not in path.read_bytes() for path in tmp_path.iterdir())
+    spool.close()
+    again = Spool(tmp_path, record.after)
+    assert [found.body for found in again.read(record.after, 1 << 20)] == [b"next"]
+    again.close()
+
+
+def test_a_spool_whose_only_segment_was_retired_goes_on_behind_what_was_loaded(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, Position(0, 0))
+    spool.append("traces", "s", 1, b"one").result()
+    (record,) = spool.read(Position(0, 0), 1 << 20)
+    spool.loaded(record.after, record.stored_bytes)
+    spool.close()
+    again = Spool(tmp_path, record.after)
+    again.append("traces", "s", 2, b"two").result()
+    assert [found.body for found in again.read(record.after, 1 << 20)] == [b"two"]
+    again.close()
