@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 
 import pyarrow as pa
 from google.protobuf.message import DecodeError
@@ -44,4 +45,4 @@ def _plain(value: AnyValue) -> Plain:
     if member == "bytes_value":
         return base64.b64encode(value.bytes_value).decode()
     plain: Plain = getattr(value, member)
-    return plain
+    return str(plain) if isinstance(plain, float) and not math.isfinite(plain) else plain  # JSON has no word for these

@@ -16,6 +16,7 @@ from queries.store import Store, Transaction
 
 BATCH_LIMIT_BYTES = 96 * 1024 * 1024
 CLOCK_AHEAD_S = 60
+MARGIN_NS = 600 * 1_000_000_000
 # The reference parser, at the door until the kernels are compiled, takes deeper nesting than they do.
 UNSOUND = "body is nested too deep"
 
@@ -108,7 +109,7 @@ class Loader:
             tally.reasons[reason] += 1
         incoming = batch.spans.append_column("arrival", pa.array(batch.arrival))
         if incoming.num_rows:
-            transaction.using(incoming, files.question("load_stage"))
+            transaction.using(incoming, files.question("load_stage"), {"margin_ns": MARGIN_NS})
             for row in transaction.frame(files.question("load_kinds")).to_dicts():
                 tally = tallies[keys[row["arrival"]]]
                 tally.received += row["received"]

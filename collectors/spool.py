@@ -115,11 +115,12 @@ class Spool:
                 continue
             offset = start.byte_offset if segment == start.segment else 0
             stop = end.byte_offset if segment == end.segment else None
-            for record in _records(self._path(segment), segment, offset, stop):
-                yield record
-                taken += len(record.body)
-                if taken >= limit_bytes:
-                    return
+            with suppress(FileNotFoundError):  # it was loaded to its end, and went since the segments were listed
+                for record in _records(self._path(segment), segment, offset, stop):
+                    yield record
+                    taken += len(record.body)
+                    if taken >= limit_bytes:
+                        return
 
     def loaded(self, position: Position, record_bytes: int) -> None:
         """Tells that everything before a position is in the store: its segments may go."""
@@ -213,7 +214,7 @@ class Spool:
     def _drop_loaded(self, position: Position) -> None:
         for segment in self._segments():
             if segment < position.segment:
-                self._path(segment).unlink()
+                self._path(segment).unlink(missing_ok=True)
 
     def _segments(self) -> list[int]:
         return sorted(int(path.stem) for path in self._folder.glob("*.spool"))

@@ -24,6 +24,7 @@ from queries.store import Store
 
 CAUGHT_UP = timedelta(minutes=15)
 QUIET_S = 10.0
+SEAL_EVERY_ROUNDS = 20
 
 
 def utc_now() -> datetime:
@@ -47,6 +48,7 @@ class EngineRoom:
         self.edges = segments.Edges()
         self.policies = policies(config)
         self._last_arrival = time.monotonic()
+        self._rounds_unsealed = 0
         jobs.describe_metrics(self.store)
 
     def work_once(self) -> int:
@@ -58,8 +60,10 @@ class EngineRoom:
         closed = jobs.compare_next(self.store)
         if closed or self.is_caught_up():
             done += closed + self._judge()
-        mark = jobs.watermark(self.store)
-        return done + (sealing.seal_next(self.store, mark) if mark else 0)
+        self._rounds_unsealed += 1
+        if not done or self._rounds_unsealed >= SEAL_EVERY_ROUNDS:
+            done += self._seal()
+        return done
 
     def drain(self, deadline_s: float | None = None) -> bool:
         """Works until nothing waits; gives False where the time ran out first."""
@@ -80,6 +84,12 @@ class EngineRoom:
     def has_live_sender(self) -> bool:
         """Whether anything arrived in the last minute."""
         return time.monotonic() - self._last_arrival < jobs.IDLE_SENDER_S
+
+    def _seal(self) -> int:
+        """Seals an hour when nothing else waits, and now and then when something always does."""
+        self._rounds_unsealed = 0
+        mark = jobs.watermark(self.store)
+        return sealing.seal_next(self.store, mark) if mark else 0
 
     def _judge(self) -> int:
         live = self.is_caught_up() and self.has_live_sender()

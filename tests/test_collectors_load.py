@@ -295,3 +295,17 @@ def test_prompts_are_dropped_at_the_door_unless_they_are_asked_for(room: Room, t
     keeping.load_next(room.spool)
     assert "secret" in str(keeping._store.rows("select * from spans"))
     keeping._store.close()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"start_time_unix_nano": START - 60_000_000_000}, {"attributes": [attribute("gen_ai.request.id", "another")]}],
+    ids=["its start", "an attribute"],
+)
+def test_a_later_copy_that_differs_only_in_one_thing_is_stored_once_and_counted(room: Room, changed: dict[str, Any]) -> None:
+    room.put(body(span(1)))
+    room.load()
+    room.put(body(span(1, **changed)))
+    room.load()
+    assert room.spans() == ids(1)
+    assert room.reasons() == {"duplicate with other content": 1}

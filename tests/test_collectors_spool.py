@@ -220,3 +220,12 @@ def test_a_spool_whose_only_segment_was_retired_goes_on_behind_what_was_loaded(t
     again.append("traces", "s", 2, b"two").result()
     assert [found.body for found in again.read(record.after, 1 << 20)] == [b"two"]
     again.close()
+
+
+def test_a_loaded_segment_that_goes_while_another_reads_hides_nothing(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(spool, b"one")
+    (record,) = spool.read(START, ALL)
+    spool.loaded(record.after, record.stored_bytes)
+    put(spool, b"two")
+    monkeypatch.setattr(spool, "_segments", lambda: [0, 1])
+    assert read(spool, record.after) == [b"two"]
