@@ -16,7 +16,8 @@ from alerts.chain import (
     code_of,
     kind_of,
 )
-from alerts.conditions import effect_name, gain_limit, is_gain_above
+from alerts.conditions import gain_limit, is_gain_above
+from alerts.effects import effect_name
 from alerts.levers import LEVERS, unknown
 from pipeline.metrics import METRICS, Metric, by_name
 

@@ -2,45 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import NamedTuple
-
 from alerts import wording
 from alerts.chain import Condition, Policy, SingleArm
+from alerts.effects import Effect, Effects, effect_name
 from pipeline.metrics import Metric, by_name
-
-
-class Effect(NamedTuple):
-    """One row of `effects`: the treated arm against control. Values in the metric's unit, gain and coverage as ratios."""
-
-    metric: str
-    since: datetime
-    until: datetime
-    blocks: int
-    n_a: int
-    n_b: int
-    value_a: float | None
-    value_b: float | None
-    gain: float | None
-    gain_low: float | None
-    gain_high: float | None
-    basis: str
-    coverage: float
-    note: str | None
-
-    @property
-    def controlled(self) -> bool:
-        """Whether the segment had a control arm at all."""
-        return self.basis not in ("none", "premise")
-
-
-Effects = Mapping[str, Effect]
-
-
-def effect_name(metric: str) -> str:
-    """The effect a metric is read from: a gain such as `net_itl_gain` stands in the row of `net_itl_s`."""
-    return metric.removesuffix("_gain") + "_s" if metric.endswith("_gain") else metric
 
 
 def gain_limit(condition: Condition, metric: Metric) -> float | None:

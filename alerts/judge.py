@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from alerts import wording
 from alerts.chain import Condition, Policy, PremiseLost, Trigger, code_of
-from alerts.conditions import Effect, Effects, effect_name, explain, holds, past, shortfall
+from alerts.conditions import explain, holds, past, shortfall
+from alerts.effects import Effect, Effects, effect_name
 from alerts.levers import Action, State, Verdict
 
 _RECOMMENDED_OFF: tuple[State, ...] = ("off_recommended", "off")

@@ -11,7 +11,7 @@ import msgspec
 
 from alerts import canonical, wording
 from alerts.chain import Policy
-from alerts.conditions import Effect
+from alerts.effects import Effect
 from alerts.judge import Judgment, Standing
 from alerts.sums import Sums, columns_of
 from pipeline.metrics import by_name

@@ -11,7 +11,7 @@ import polars as pl
 
 from alerts import canonical, streams
 from alerts.chain import Policy, code_of
-from alerts.conditions import Effects, effect_name
+from alerts.effects import Effects, effect_name
 from alerts.judge import Judgment, Standing, judge, stale
 from alerts.notice import Flip, notice
 from alerts.streams import BLOCK, NEVER, Block, Key, Stream

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from alerts.chain import Policy
-from alerts.conditions import Effect
+from alerts.effects import Effect
 from alerts.judge import Standing
 from queries.store import Store
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import polars as pl
 
 from alerts import canonical, wording
-from alerts.conditions import Effect
+from alerts.effects import Effect
 from pipeline.metrics import Metric, by_name
 from pipeline.segments import JUDGING_KEYS, SPECULATION_KEYS, keys_for
 from queries.store import Store

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from alerts.effects import Effect
 from pipeline.metrics import Metric, by_name
-
-if TYPE_CHECKING:
-    from alerts.conditions import Effect
 
 _CAPITALS = {"itl": "ITL", "tpot": "TPOT", "ttft": "TTFT", "e2e": "E2E", "kv": "KV"}
 

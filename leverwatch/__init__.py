@@ -1,6 +1,6 @@
 """Leverwatch: whether each optimisation of an LLM server still pays, per traffic segment."""
 
-from leverwatch.connection import connect
+from leverwatch.connecting import connect
 from leverwatch.version import __version__
 
 __all__ = ["__version__", "connect"]

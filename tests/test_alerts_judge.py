@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from alerts.chain import Harm, Policy, PremiseLost, SingleArm, Trigger, code_of, kind_of
-from alerts.conditions import Effect, effect_name, gain_limit, is_gain_above
+from alerts.conditions import gain_limit, is_gain_above
+from alerts.effects import Effect, effect_name
 from alerts.judge import Judgment, Standing, judge, stale
 from alerts.policy import parse, shipped, shipped_text
 from pipeline.metrics import by_name

@@ -11,7 +11,7 @@ import pytest
 
 from alerts import sums
 from alerts.chain import Policy
-from alerts.conditions import Effect
+from alerts.effects import Effect
 from alerts.policy import parse, shipped, shipped_text
 from alerts.run import run
 from pipeline.metrics import METRICS

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from leverwatch.connection import Connection, connect
+from leverwatch.connecting import connect
+from leverwatch.connection import Connection
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:

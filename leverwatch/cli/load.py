@@ -16,8 +16,9 @@ import httpx
 from collectors.decode import check
 from collectors.recorded import NotLoadedError, bodies
 from leverwatch.cli import common
-from leverwatch.connection import ConnectError, Remote
+from leverwatch.connection import ConnectError
 from leverwatch.local import Local
+from leverwatch.remote import Remote
 
 WAIT_S = 120.0
 PAUSE_S = 0.2

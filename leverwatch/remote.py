@@ -1,0 +1,67 @@
+"""A running server, asked over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import httpx
+import polars as pl
+
+from leverwatch.connection import ConnectError, Connection
+from queries.results import SqlResult
+from queries.sandbox import SqlError
+
+TIMEOUT_S = 120.0
+
+
+class Remote(Connection):
+    """A running server, asked over HTTP."""
+
+    def __init__(self, url: str, otlp_http: str | None = None) -> None:
+        self.url, self.otlp_http = url.rstrip("/"), otlp_http
+        self.http = httpx.Client(base_url=self.url, timeout=TIMEOUT_S)
+
+    def ask(self, sql: str, params: Mapping[str, Any] | None = None, limit_rows: int | None = None) -> SqlResult:
+        asked = {"sql": sql, "params": dict(params or {}), "format": "arrow"} | ({"limit": limit_rows} if limit_rows else {})
+        return SqlResult.from_arrow(self._asked("POST", "/api/sql", json=asked).content)
+
+    def report(
+        self,
+        by: Sequence[str] = (),
+        metrics: Sequence[str] | None = None,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        where: str | None = None,
+    ) -> pl.DataFrame:
+        asked = {"by": ",".join(by), "metrics": ",".join(metrics or ()), "since": _text(since), "until": _text(until), "where": where}
+        rows = self._asked("GET", "/api/report", params={key: value for key, value in asked.items() if value}).json()
+        return pl.DataFrame(rows, infer_schema_length=None)
+
+    def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
+        asked = {"lever": lever} | ({"by": ",".join(by)} if by else {})
+        return pl.DataFrame(self._asked("GET", "/api/effects", params=asked).json(), infer_schema_length=None)
+
+    def close(self) -> None:
+        self.http.close()
+
+    def _asked(self, method: str, path: str, **what: Any) -> httpx.Response:
+        try:
+            response = self.http.request(method, path, **what)
+        except httpx.HTTPError as error:
+            msg = f"{self.url}: {error}"
+            raise ConnectError(msg) from error
+        if response.is_success:
+            return response
+        try:
+            said = response.json()["error"]
+            refusal = SqlError(said["message"], said["code"], said.get("hint") or "")
+        except (ValueError, KeyError, TypeError) as error:
+            msg = f"{self.url}{path} answered {response.status_code}"
+            raise ConnectError(msg) from error
+        raise refusal
+
+
+def _text(when: str | datetime | None) -> str | None:
+    return when.isoformat() if isinstance(when, datetime) else when
