@@ -37,11 +37,9 @@ def _health(room: EngineRoom, worker: Worker) -> APIRouter:
     @routes.get("/readyz")
     def readyz() -> JSONResponse:
         """Exports are taken and the jobs run; 503 with the reason where they do not."""
-        error = worker.error
-        state: dict[str, Any] = {"status": "ok" if error is None else "failing", "backlog_bytes": room.spool.backlog_bytes}
-        if error is not None:
-            state["error"] = f"{type(error).__name__}: {error}"
-        return JSONResponse(state, status_code=200 if error is None else 503)
+        errors = dict(worker.errors)
+        state = {"status": "failing" if errors else "ok", "backlog_bytes": room.spool.backlog_bytes, "errors": errors}
+        return JSONResponse(state, status_code=503 if errors else 200)
 
     @routes.get("/api/ledger")
     def ledger(sender: str | None = None) -> list[dict[str, Any]]:
@@ -67,7 +65,7 @@ def _health(room: EngineRoom, worker: Worker) -> APIRouter:
             "# TYPE leverwatch_spool_backlog_bytes gauge",
             f"leverwatch_spool_backlog_bytes {room.spool.backlog_bytes}",
             "# TYPE leverwatch_jobs_failing gauge",
-            f"leverwatch_jobs_failing {int(worker.error is not None)}",
+            f"leverwatch_jobs_failing {len(worker.errors)}",
             "# TYPE leverwatch_uptime_seconds gauge",
             f"leverwatch_uptime_seconds {time.monotonic() - started:.3f}",
         ]

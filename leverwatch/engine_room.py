@@ -51,19 +51,20 @@ class EngineRoom:
         self._rounds_unsealed = 0
         jobs.describe_metrics(self.store)
 
+    def steps(self) -> tuple[tuple[str, Callable[[], int]], ...]:
+        """The jobs in order, each taking what the one before left and giving how much it did."""
+        return (
+            ("load", self._load),
+            ("assemble", lambda: jobs.assemble_next(self.store, self.edges)),
+            ("measure", lambda: jobs.measure_next(self.store)),
+            ("compare", lambda: jobs.compare_next(self.store)),
+            ("judge", self._judge),
+            ("seal", self._seal),
+        )
+
     def work_once(self) -> int:
-        """One round of every job, each taking what the one before left; gives how much was done, 0 when nothing waits."""
-        loaded = self.loader.load_next(self.spool)
-        if loaded:
-            self._last_arrival = time.monotonic()
-        done = loaded + jobs.assemble_next(self.store, self.edges) + jobs.measure_next(self.store)
-        closed = jobs.compare_next(self.store)
-        if closed or self.is_caught_up():
-            done += closed + self._judge()
-        self._rounds_unsealed += 1
-        if not done or self._rounds_unsealed >= SEAL_EVERY_ROUNDS:
-            done += self._seal()
-        return done
+        """One round of every job; gives how much was done, 0 when nothing waits."""
+        return sum(step() for _, step in self.steps())
 
     def drain(self, deadline_s: float | None = None) -> bool:
         """Works until nothing waits; gives False where the time ran out first."""
@@ -85,16 +86,25 @@ class EngineRoom:
         """Whether anything arrived in the last minute."""
         return time.monotonic() - self._last_arrival < jobs.IDLE_SENDER_S
 
-    def _seal(self) -> int:
-        """Seals an hour when nothing else waits, and now and then when something always does."""
-        self._rounds_unsealed = 0
-        mark = jobs.watermark(self.store)
-        return sealing.seal_next(self.store, mark) if mark else 0
+    def _load(self) -> int:
+        loaded = self.loader.load_next(self.spool)
+        if loaded:
+            self._last_arrival = time.monotonic()
+        return loaded
 
     def _judge(self) -> int:
         live = self.is_caught_up() and self.has_live_sender()
         mark = jobs.watermark(self.store)
         return alerts.run.run(self.store, self.policies, self.clock(), mark, caught_up=live, base_url=self.config.alerts.base_url)
+
+    def _seal(self) -> int:
+        """Seals an hour when nothing waits to be loaded, and now and then when something always does."""
+        self._rounds_unsealed += 1
+        if self.spool.backlog_bytes and self._rounds_unsealed < SEAL_EVERY_ROUNDS:
+            return 0
+        self._rounds_unsealed = 0
+        mark = jobs.watermark(self.store)
+        return sealing.seal_next(self.store, mark) if mark else 0
 
     def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """The rows of one of our own statements."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 
 from alerts.couriers import Couriers
 from leverwatch.engine_room import EngineRoom
 from pipeline import jobs
 
+log = logging.getLogger("leverwatch")
+
 
 class Worker:
-    """The thread that runs the jobs: at once when something arrives, and at a steady beat otherwise."""
+    """The thread that runs the jobs: at once when something arrives, and at a steady beat otherwise.
+
+    A job that fails holds up no other: it is tried again each round, and `errors` says which fail now and why.
+    """
 
     def __init__(self, room: EngineRoom, couriers: Couriers, beat_s: float = 1.0) -> None:
         self._room, self._couriers, self._beat_s = room, couriers, beat_s
         self._wake, self._stop = threading.Event(), threading.Event()
-        self.error: Exception | None = None
+        self.errors: dict[str, str] = {}
         room.spool.on_append = self._wake.set
         self._thread = threading.Thread(target=self._work, name="jobs", daemon=True)
 
@@ -30,18 +36,26 @@ class Worker:
         self._thread.join()
 
     def _work(self) -> None:
+        steps = (*self._room.steps(), ("deliver", self._hand_over))
         while not self._stop.is_set():
             self._wake.clear()
-            try:
-                done = self._room.work_once()
-                self._hand_over()
-                self.error = None
-            except Exception as error:  # a job's failure is shown by /readyz and tried again; nothing accepted is lost
-                self.error, done = error, 0
+            done = 0
+            for name, step in steps:
+                try:
+                    done += step()
+                except Exception as error:  # whatever it is, the other jobs go on, and nothing accepted is lost
+                    self._note(name, error)
+                else:
+                    self.errors.pop(name, None)
             if not done:
                 self._wake.wait(self._beat_s)
 
-    def _hand_over(self) -> None:
+    def _note(self, name: str, error: Exception) -> None:
+        said = f"{type(error).__name__}: {error}"
+        if self.errors.get(name) != said:
+            log.error("job %s fails and is tried again", name, exc_info=error)
+        self.errors[name] = said
+
+    def _hand_over(self) -> int:
         mark = jobs.watermark(self._room.store)
-        if mark is not None:
-            self._couriers.hand_over(mark, caught_up=self._room.is_caught_up())
+        return self._couriers.hand_over(mark, caught_up=self._room.is_caught_up()) if mark else 0

@@ -47,11 +47,24 @@ def describe_metrics(store: Store) -> None:
 
 
 def assemble_next(store: Store, edges: segments.Edges) -> int:
-    """Assembles the traces that got new spans; gives how many traces were taken."""
-    if not store.rows("select 1 from dirty_traces limit 1"):
-        return 0
+    """Assembles the traces that got new spans; gives how many traces were taken.
+
+    Traces that cannot be assembled hold up no others: the batch is narrowed down to them, and they are set aside with the reason.
+    """
+    limit_rows = TRACES_A_RUN
+    while store.rows("select 1 from dirty_traces limit 1"):
+        try:
+            return _assemble(store, edges, limit_rows)
+        except (ArithmeticError, LookupError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+            if limit_rows == 1:
+                return _set_aside(store, error)
+            limit_rows = max(1, limit_rows // 16)
+    return 0
+
+
+def _assemble(store: Store, edges: segments.Edges, limit_rows: int) -> int:
     with store.write() as transaction:
-        transaction.execute(files.question("assemble_take"), {"limit_rows": TRACES_A_RUN})
+        transaction.execute(files.question("assemble_take"), {"limit_rows": limit_rows})
         spans = transaction.frame(files.question("assemble_spans"))
         assembled = assemble(spans, edges)
         transaction.execute(files.question("assemble_dirty_blocks"), {"block_s": BLOCK_S})
@@ -63,6 +76,15 @@ def assemble_next(store: Store, edges: segments.Edges) -> int:
         transaction.execute(files.question("assemble_dirty_blocks"), {"block_s": BLOCK_S})
         transaction.execute("delete from dirty_traces where trace_id in (select trace_id from working_traces)")
         return len(transaction.frame("select trace_id from working_traces"))
+
+
+def _set_aside(store: Store, error: Exception) -> int:
+    """Takes the next trace out of what waits, with the reason; its spans stay."""
+    with store.write() as transaction:
+        transaction.execute(files.question("assemble_take"), {"limit_rows": 1})
+        reason = {"reason": f"the trace cannot be assembled: {type(error).__name__}: {error}"}
+        transaction.execute(files.question("assemble_set_aside"), reason)
+        return transaction.execute("delete from dirty_traces where trace_id in (select trace_id from working_traces)")
 
 
 def measure_next(store: Store) -> int:

@@ -24,6 +24,12 @@ def part_files(store: Store, transaction: Transaction, relation: str) -> list[Pa
     return [store.parts / relation / name for name in found["file"].to_list()]
 
 
+def part_files_of(store: Store, relation: str) -> list[Path]:
+    """The part files of a relation now."""
+    with store.snapshot() as seen:
+        return part_files(store, seen, relation)
+
+
 def restore(store: Store) -> None:
     """Makes the views name the parts that are listed, and deletes files that no commit ever listed. To be called at start."""
     with store.write() as transaction:

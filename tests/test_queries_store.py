@@ -74,6 +74,7 @@ def test_snapshots_see_one_moment(store: Store) -> None:
 STAGES = {
     "load_kinds": "staged", "load_spans": "staged", "load_dirty": "staged", "load_watermarks": "staged", "load_stage": "incoming",
     "assemble_requests": "incoming", "assemble_spans": "working_traces", "assemble_dirty_blocks": "working_traces",
+    "assemble_set_aside": "working_traces",
     "measure_requests": "working_blocks",
 }  # fmt: skip
 SHAPES = {

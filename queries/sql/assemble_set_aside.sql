@@ -1,0 +1,3 @@
+-- Traces that cannot be assembled, with the reason; the whole request is meant, so the column is `*`.
+insert into quarantine
+select trace_id, trace_id, since + interval 1 hour, '*', null, $reason from working_traces

@@ -1,0 +1,59 @@
+"""The jobs' thread: a job that fails holds up no other, says so, and is forgotten once it works again."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from leverwatch.worker import Worker
+
+
+class Spool:
+    on_append: Callable[[], None]
+
+
+class Store:
+    def rows(self, *_: object) -> list[dict[str, object]]:
+        return []
+
+
+class Room:
+    """Two jobs, the first of which fails while it is told to."""
+
+    def __init__(self) -> None:
+        self.spool, self.store = Spool(), Store()
+        self.is_broken, self.rounds, self.tick = True, 0, threading.Event()
+
+    def steps(self) -> tuple[tuple[str, Callable[[], int]], ...]:
+        return (("load", self.load), ("judge", self.judge))
+
+    def load(self) -> int:
+        if self.is_broken:
+            raise OSError(28, "No space left on device")
+        return 0
+
+    def judge(self) -> int:
+        self.rounds += 1
+        self.tick.set()
+        return 0
+
+
+def test_a_failing_job_is_named_logged_once_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+    room = Room()
+    worker = Worker(room, None, beat_s=0.01)  # type: ignore[arg-type]
+    with caplog.at_level(logging.ERROR, "leverwatch"):
+        worker.start()
+        for _ in range(3):
+            assert room.tick.wait(5)
+            room.tick.clear()
+        assert worker.errors == {"load": "OSError: [Errno 28] No space left on device"}
+        room.is_broken = False
+        for _ in range(3):
+            room.tick.clear()
+            assert room.tick.wait(5)
+        worker.stop()
+    assert worker.errors == {}
+    assert [record.getMessage() for record in caplog.records] == ["job load fails and is tried again"]

@@ -1,0 +1,128 @@
+"""The jobs over a store: each in one transaction, incremental, and none held up by data it cannot read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from collectors_bodies import START, attribute, body, span
+
+from leverwatch.config import Config
+from leverwatch.engine_room import EngineRoom
+from pipeline import jobs
+from queries import sealing
+
+MINUTE_NS = 60_000_000_000
+ARRIVAL = START + 600 * MINUTE_NS
+DECODE = attribute("gen_ai.latency.time_in_model_decode", 0.5)
+TOKENS = attribute("gen_ai.usage.completion_tokens", 11)
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[EngineRoom]:
+    opened = EngineRoom(tmp_path, Config())
+    yield opened
+    opened.close()
+
+
+def put(room: EngineRoom, *bodies: bytes) -> None:
+    for one in bodies:
+        room.spool.append("traces", "s", ARRIVAL, one).result(10)
+
+
+def request(number: int, minutes: float = 0.0, arm: str = "treated", **fields: Any) -> bytes:
+    """One vLLM request of the model `m` in its own trace, so many minutes after START."""
+    began = START + int(minutes * MINUTE_NS) + number
+    marks = [attribute("leverwatch.arm.speculation", arm), attribute("leverwatch.model", "m"), DECODE, TOKENS]
+    times = {"start_time_unix_nano": began, "end_time_unix_nano": began + 250_000_000}
+    return body(span(number, **({**times, "attributes": marks} | fields)))
+
+
+def tap_of(number: int, cached_tokens: int) -> Any:
+    """The tap's span of a request, below the engine's."""
+    told = [attribute("leverwatch.body.cached_tokens", cached_tokens)]
+    ids = {"trace_id": number.to_bytes(16, "big"), "parent_span_id": number.to_bytes(8, "big")}
+    return span(9, name="response_body", attributes=told, **ids)
+
+
+def requests(room: EngineRoom) -> list[int]:
+    return [int(row["trace_id"], 16) for row in room.store.rows("select trace_id from requests order by trace_id")]
+
+
+def test_a_trace_that_cannot_be_assembled_is_set_aside_and_the_others_are_there(room: EngineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    poison = f"{3:032x}"
+    real = jobs.assemble
+
+    def assemble(spans: pl.DataFrame, edges: Any) -> Any:
+        if poison in spans["trace_id"]:
+            msg = "poison"
+            raise ValueError(msg)
+        return real(spans, edges)
+
+    monkeypatch.setattr(jobs, "assemble", assemble)
+    put(room, *(request(number) for number in range(1, 40)))
+    assert room.drain()
+    assert requests(room) == [number for number in range(1, 40) if number != 3]
+    aside = room.store.rows('select trace_id, "column", reason from quarantine')
+    assert aside == [{"trace_id": poison, "column": "*", "reason": "the trace cannot be assembled: ValueError: poison"}]
+    assert room.store.rows("select count(*) as n from dirty_traces") == [{"n": 0}]
+
+
+def test_a_late_span_reopens_only_its_own_trace(room: EngineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(room, request(1), request(2))
+    room.drain()
+    seen: list[list[str]] = []
+    real = jobs.assemble
+
+    def assemble(spans: pl.DataFrame, edges: Any) -> Any:
+        seen.append(sorted(spans["span_id"]))
+        return real(spans, edges)
+
+    monkeypatch.setattr(jobs, "assemble", assemble)
+    tap = tap_of(1, cached_tokens=64)
+    put(room, body(tap, scope="leverwatch.response_tap"))
+    room.drain()
+    assert seen == [[f"{1:016x}", f"{9:016x}"]]
+
+
+def test_cells_of_a_block_are_replaced_and_never_added_twice(room: EngineRoom) -> None:
+    asked = "select metric, sum(n)::bigint as n from cells where metric in ('requests', 'tpot_s') group by metric order by metric"
+    put(room, request(1), request(2))
+    room.drain()
+    assert room.store.rows(asked) == [{"metric": "requests", "n": 2}, {"metric": "tpot_s", "n": 2}]
+    put(room, request(3), request(1))
+    room.drain()
+    assert room.store.rows(asked) == [{"metric": "requests", "n": 3}, {"metric": "tpot_s", "n": 3}]
+
+
+def test_a_block_is_compared_once_when_the_watermark_has_passed_its_end_by_the_lag(room: EngineRoom) -> None:
+    asked = "select count(distinct until) as blocks from effects"
+    put(room, request(1, minutes=1.7), request(2, minutes=6))  # START lies 100 s before a block begins
+    room.drain()
+    assert room.store.rows(asked) == [{"blocks": 0}]
+    for later in (8, 9):
+        put(room, request(later, minutes=later))
+        room.drain()
+    assert room.store.rows(asked) == [{"blocks": 1}]
+    put(room, request(20, minutes=30))
+    room.drain()
+    assert room.store.rows(asked) == [{"blocks": 2}]
+
+
+def test_a_late_leg_of_a_sealed_request_is_joined_and_its_block_measured_again(room: EngineRoom) -> None:
+    put(room, request(1), request(50, minutes=240))
+    room.drain()
+    assert sealing.part_files_of(room.store, "requests")
+    tap = tap_of(1, cached_tokens=0)
+    put(room, body(tap, scope="leverwatch.response_tap"))
+    room.drain()
+    assert requests(room) == [1, 50]
+    assert room.store.rows("select cached_tokens from requests where trace_id = $t", {"t": f"{1:032x}"}) == [{"cached_tokens": 0}]
+    assert room.store.rows("select sum(n)::bigint as n from cells where metric = 'requests'") == [{"n": 2}]
+
+
+def test_metrics_stand_in_the_store_for_people_who_ask(room: EngineRoom) -> None:
+    assert room.store.rows("select unit, better from metrics where name = 'tpot_s'") == [{"unit": "s/token", "better": "lower"}]
