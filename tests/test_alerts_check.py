@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from alerts.chain import Harm
 from alerts.policy import PolicyError, parse, shipped_text
 
 HARM = '[[disable_when]]\nkind = "harm"\nmetric = "net_itl_gain"\nis = "below"\nthreshold = 0.0\nunit = "ratio"'
@@ -63,7 +64,9 @@ def test_a_gain_is_not_compared_with_control_once_more() -> None:
 
 def test_harm_may_be_written_as_a_factor_on_the_control() -> None:
     change, to = with_harm('metric = "net_itl_s"\nis = "above"\nrelative_to_control = 1.0\nunit = "ratio"')
-    parse(shipped_text("speculation-net-itl").replace(change, to, 1), "my.toml")
+    policy = parse(shipped_text("speculation-net-itl").replace(change, to, 1), "my.toml")
+    assert isinstance(policy.disable_when[0], Harm)
+    assert policy.disable_when[0].relative_to_control == 1.0
 
 
 def test_equal_thresholds_are_found_even_when_written_in_two_ways() -> None:

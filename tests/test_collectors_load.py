@@ -270,7 +270,7 @@ def test_a_clock_that_runs_ahead_moves_the_watermark_at_most_a_minute_past_the_a
 
 
 def test_only_traces_with_something_of_a_request_are_assembled(room: Room) -> None:
-    room.put(body(span(1), span(2, name="Load model")), body(span(3), scope="some.other.library"))
+    room.put(body(span(1), span(2, name="Load model")), body(span(3), scope="some.other.scope"))
     room.load()
     assert [row["trace_id"][-1] for row in room.store.rows("select trace_id from dirty_traces")] == ["1"]
     assert room.store.rows("select role, dialect from spans order by span_id") == [

@@ -15,7 +15,7 @@ NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 COLUMNS = ["model", "tenant", "started_at"]
 
 
-def matches_golden(name: str, text: str, update: bool) -> None:
+def assert_matches_golden(name: str, text: str, update: bool) -> None:
     path = GOLDEN / f"{name}.sql"
     broken = text.replace(" from ", "\nfrom ").replace("), ", "),\n").replace(", ", ",\n    ") + "\n"
     if update:
@@ -26,13 +26,13 @@ def matches_golden(name: str, text: str, update: bool) -> None:
 
 def test_report_of_the_core_metrics_by_model_and_arm(update_golden: bool) -> None:
     asked = report(chosen(None), COLUMNS, ["model", "arm.speculation", "hour"], since=NOW)
-    matches_golden("report_of_the_core_metrics_by_model_and_arm", asked.sql, update_golden)
+    assert_matches_golden("report_of_the_core_metrics_by_model_and_arm", asked.sql, update_golden)
     assert asked.params == {"since": NOW}
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_report_of_each_metric(metric: Metric, update_golden: bool) -> None:
-    matches_golden(f"report_of_{metric.name}", report([metric], COLUMNS).sql, update_golden)
+    assert_matches_golden(f"report_of_{metric.name}", report([metric], COLUMNS).sql, update_golden)
 
 
 @pytest.mark.parametrize(
