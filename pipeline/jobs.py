@@ -68,8 +68,8 @@ def _assemble(store: Store, edges: segments.Edges, limit_rows: int) -> int:
         spans = transaction.frame(files.question("assemble_spans"))
         assembled = assemble(spans, edges)
         transaction.execute(files.question("assemble_dirty_blocks"), {"block_s": BLOCK_S})
-        transaction.execute("delete from requests_hot where trace_id in (select trace_id from working_traces)")
-        transaction.execute("delete from quarantine where trace_id in (select trace_id from working_traces)")
+        transaction.execute(files.question("assemble_forget"))
+        transaction.execute(files.question("assemble_forget_quarantine"))
         transaction.using(assembled.requests, files.question("assemble_requests"))
         if not assembled.quarantine.is_empty():
             transaction.insert("quarantine", assembled.quarantine)

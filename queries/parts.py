@@ -20,7 +20,7 @@ class Sealed:
         return f"{self.relation}_hot"
 
 
-SEALED = {"spans": Sealed("spans", ""), "requests": Sealed("requests", "trace_id")}
+SEALED = {"spans": Sealed("spans", ""), "requests": Sealed("requests", "trace_id, request_id")}
 
 
 def relation_sql(relation: str, hot: str, files: Iterable[Path | str]) -> str:
@@ -30,7 +30,7 @@ def relation_sql(relation: str, hot: str, files: Iterable[Path | str]) -> str:
         return f"select * from {hot}"
     parts = f"read_parquet([{listed}], union_by_name = true)"
     unit = SEALED[relation].unit
-    kept = f" where {unit} not in (select {unit} from {hot})" if unit else ""
+    kept = f" where ({unit}) not in (select ({unit}) from {hot})" if unit else ""
     return f"select * from {hot} union all by name select * from (select * from {parts}{kept})"
 
 

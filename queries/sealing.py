@@ -74,7 +74,7 @@ def _write_part(store: Store, sealed: Sealed, since: datetime, number: int) -> i
     with store.write() as transaction:
         chosen = inside
         if sealed.unit and (before := part_files(store, transaction, sealed.relation)):
-            chosen += f" and {sealed.unit} not in ({_units_near(sealed, before)})"
+            chosen += f" and ({sealed.unit}) not in ({_units_near(sealed, before)})"
         rows = f"select * from {sealed.hot} where {chosen} order by started_at"
         transaction.execute(f"create or replace temp table sealing as {rows}", hour)
         count = int(transaction.frame("select count(*) as n from sealing").item())
@@ -95,7 +95,7 @@ def _units_near(sealed: Sealed, files: list[Path]) -> str:
     """The units that a part about this hour holds already: a newer version of one stays hot, where it hides the older."""
     listed = ", ".join(quoted(file) for file in files)
     return (
-        f"select {sealed.unit} from read_parquet([{listed}], union_by_name = true) "
+        f"select ({sealed.unit}) from read_parquet([{listed}], union_by_name = true) "
         "where started_at >= $since::timestamptz - interval 1 hour and started_at < $until::timestamptz + interval 1 hour"
     )
 

@@ -126,3 +126,14 @@ def test_a_late_leg_of_a_sealed_request_is_joined_and_its_block_measured_again(r
 
 def test_metrics_stand_in_the_store_for_people_who_ask(room: EngineRoom) -> None:
     assert room.store.rows("select unit, better from metrics where name = 'tpot_s'") == [{"unit": "s/token", "better": "lower"}]
+
+
+def test_a_trace_that_lasts_for_hours_keeps_its_older_requests(room: EngineRoom) -> None:
+    one_trace = {"trace_id": (7).to_bytes(16, "big")}
+    put(room, request(1, **one_trace), request(2, minutes=45, **one_trace), request(3, minutes=300, **one_trace))
+    room.drain()
+    assert room.store.rows("select count(*) as n from requests") == [{"n": 3}]
+    put(room, request(4, minutes=301, **one_trace), request(5, minutes=302, **one_trace))
+    room.drain()
+    assert room.store.rows("select count(*) as n, count(distinct request_id) as ids from requests") == [{"n": 5, "ids": 5}]
+    assert room.store.rows("select sum(n)::bigint as n from cells where metric = 'requests'") == [{"n": 5}]

@@ -74,13 +74,13 @@ def test_snapshots_see_one_moment(store: Store) -> None:
 STAGES = {
     "load_kinds": "staged", "load_spans": "staged", "load_dirty": "staged", "load_watermarks": "staged", "load_stage": "incoming",
     "assemble_requests": "incoming", "assemble_spans": "working_traces", "assemble_dirty_blocks": "working_traces",
-    "assemble_set_aside": "working_traces",
+    "assemble_set_aside": "working_traces", "assemble_forget": "working_traces", "assemble_forget_quarantine": "working_traces",
     "measure_requests": "working_blocks",
 }  # fmt: skip
 SHAPES = {
     "staged": "create temp table staged as select *, 0::bigint as arrival, true as is_new, false as differs from spans_hot",
     "incoming": "create temp table incoming as select *, 0::bigint as arrival from {}",
-    "working_traces": "create temp table working_traces as select '' as trace_id, now() as since, now() as until",
+    "working_traces": "create temp table working_traces as select '' as trace_id, now() as since, now() as until, now() as replaced_since, now() as replaced_until",
     "working_blocks": "create temp table working_blocks as select now() as block_started_at",
 }
 
@@ -91,6 +91,8 @@ def test_every_question_binds_against_the_schema(store: Store, name: str) -> Non
     assert text.startswith("-- ")
     stage = STAGES.get(name)
     with store.snapshot() as transaction:
+        if name == "assemble_requests":
+            transaction.execute(SHAPES["working_traces"])
         if stage:
             source = (
                 "(select * exclude (provenance), [{'key': '', 'value': ''}] as provenance from requests_hot)"
