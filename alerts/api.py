@@ -24,6 +24,7 @@ order by decided_at desc, flip_id limit $limit
 """
 _DELIVERIES = """
 select * from deliveries where ($flip_id is null or flip_id = $flip_id) and ($receiver is null or receiver = $receiver)
+qualify outcome <> 'pending' or attempt = max(attempt) over (partition by webhook_id)
 order by started_at desc, webhook_id, attempt desc limit $limit
 """
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -69,6 +70,7 @@ def notice(flip: Flip, effects: Iterable[Effect], sums: Sums | None, as_of: date
             "flip": f"{base_url}/api/flips?flip_id={flip.flip_id}",
             "deliveries": f"{base_url}/api/deliveries?flip_id={flip.flip_id}",
             "verdicts": f"{base_url}/api/verdicts",
+            "page": f"{base_url}/segment?{urlencode(json.loads(flip.segment))}",
         },
     }
 

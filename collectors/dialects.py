@@ -83,8 +83,16 @@ class Replica(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Prefixes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The attribute prefixes of lever settings and arms."""
 
+    own: str
     levers: str
     arms: str
+
+
+class Marks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arms and levers there are."""
+
+    arms: tuple[str, ...]
+    levers: tuple[str, ...]
 
 
 class Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,6 +107,7 @@ class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     signals: dict[str, tuple[Source, ...]]
     replica: Replica
     prefixes: Prefixes
+    marks: Marks
     content: Content
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import dataclass, field
 from queue import SimpleQueue
@@ -10,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from collectors import decode, dialects, rows, translate
+from collectors.marks import odd_marks
 from collectors.spool import Position, Record, Spool
 from queries import files
 from queries.store import Store, Transaction
 
+log = logging.getLogger("leverwatch")
 BATCH_LIMIT_BYTES = 96 * 1024 * 1024
 CLOCK_AHEAD_S = 60
 MARGIN_NS = 600 * 1_000_000_000
@@ -41,6 +44,7 @@ class Loader:
         self._dialects = dialects.shipped()
         pattern = dialects.content_pattern(self._facts.content.keys)
         self._is_dropped = None if keep_content else lambda key: pattern.match(key) is not None
+        self._told: set[str] = set()
         self._refused: SimpleQueue[tuple[str, int, str]] = SimpleQueue()
 
     def position(self) -> Position:
@@ -87,6 +91,7 @@ class Loader:
         arrivals = [rows.Arrival(record.sender, record.received_unix_nano) for record in records]
         batch = rows.span_rows(tables, spoken, self._facts, arrivals)
         batch.refused.extend((index, UNSOUND) for index in unsound)
+        batch.odd.extend(odd_marks(tables, self._facts, self._dialects))
         return batch
 
     def _scanned(self, bodies: list[bytes]) -> tuple[decode.Tables, list[int]]:
@@ -107,6 +112,11 @@ class Loader:
             tally = tallies[keys[body]]
             tally.received, tally.rejected = tally.received + 1, tally.rejected + 1
             tally.reasons[reason] += 1
+        for body, said, count in batch.odd:
+            tallies[keys[body]].reasons[said] += count
+            if said not in self._told:
+                self._told.add(said)
+                log.warning("%s: %s", keys[body][0], said)
         incoming = batch.spans.append_column("arrival", pa.array(batch.arrival))
         if incoming.num_rows:
             transaction.using(incoming, files.question("load_stage"), {"margin_ns": MARGIN_NS})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +31,15 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A batch ready to store: `spans` has one row per good span, `arrival` its body's number, `refused` a reason per bad one."""
+    """A batch ready to store: `spans` has one row per good span, `arrival` its body's number, `refused` a reason per bad one.
+
+    `odd` says what is odd about stored spans, as (body, what, how often).
+    """
 
     spans: pa.Table
     arrival: Ints
     refused: list[tuple[int, str]]
+    odd: list[tuple[int, str, int]] = field(default_factory=list)
 
 
 def span_rows(tables: Tables, spoken: Spoken, facts: Deployment, arrivals: list[Arrival]) -> Rows:

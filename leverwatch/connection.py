@@ -33,8 +33,8 @@ class Connection(Protocol):
 
     def report(
         self,
-        by: Sequence[str] = (),
-        metrics: Sequence[str] | None = None,
+        by: str | Sequence[str] = (),
+        metrics: str | Sequence[str] | None = None,
         since: str | datetime | None = None,
         until: str | datetime | None = None,
         where: str | None = None,
@@ -55,3 +55,9 @@ class Connection(Protocol):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def names(asked: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Names as a tuple: a text is split at its commas; None where none is named."""
+    listed = asked.split(",") if isinstance(asked, str) else asked or ()
+    return tuple(name.strip() for name in listed if name.strip()) or None

@@ -13,9 +13,10 @@ import polars as pl
 import alerts.policy
 import alerts.run
 from alerts.chain import Policy
+from alerts.levers import LEVERS, unknown
 from collectors.load import Loader
 from collectors.spool import Spool
-from leverwatch.config import Config
+from leverwatch.config import Config, ConfigError
 from pipeline import jobs, segments
 from pipeline import metrics as metric_rows
 from queries import report, sealing
@@ -47,6 +48,7 @@ class EngineRoom:
         self.sandbox = Sandbox(self.store, limits)
         self.edges = segments.Edges()
         self.policies = policies(config)
+        self.base_url = config.alerts.base_url
         self._last_arrival = time.monotonic()
         self._rounds_unsealed = 0
         jobs.describe_metrics(self.store)
@@ -95,7 +97,7 @@ class EngineRoom:
     def _judge(self) -> int:
         live = self.is_caught_up() and self.has_live_sender()
         mark = jobs.watermark(self.store)
-        return alerts.run.run(self.store, self.policies, self.clock(), mark, caught_up=live, base_url=self.config.alerts.base_url)
+        return alerts.run.run(self.store, self.policies, self.clock(), mark, caught_up=live, base_url=self.base_url)
 
     def _seal(self) -> int:
         """Seals an hour when nothing waits to be loaded, and now and then when something always does."""
@@ -133,7 +135,13 @@ class EngineRoom:
         return self.sandbox.run(sql, params).frame()
 
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
-        """The newest effects of a lever, one row per segment and metric; `by` names the segment keys a row must have."""
+        """The newest effects of a lever, one row per segment and metric; `by` names the segment keys a row must have.
+
+        Raises:
+            ReportError: there is no such lever.
+        """
+        if lever not in LEVERS:
+            raise report.ReportError(unknown("lever", lever, LEVERS))
         rows = self.store.frame(
             "select * from effects where lever = $lever qualify until = max(until) over (partition by segment) order by segment, metric",
             {"lever": lever},
@@ -156,11 +164,16 @@ def policies(config: Config) -> list[Policy]:
     """The shipped policies, overridden or joined by those of the operator's own folder.
 
     Raises:
+        ConfigError: the folder is not there.
         PolicyError: a file that cannot be used.
     """
     chosen = {policy.name: policy for policy in alerts.policy.shipped()}
     if config.alerts.policies:
-        for path in sorted(Path(config.alerts.policies).glob("*.toml")):
+        folder = Path(config.alerts.policies)
+        if not folder.is_dir():
+            msg = f"[alerts] policies = {config.alerts.policies!r}: no such folder; a folder of policy .toml files is taken"
+            raise ConfigError(msg)
+        for path in sorted(folder.glob("*.toml")):
             policy = alerts.policy.load(path)
             chosen[policy.name] = policy
     return list(chosen.values())

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from leverwatch.config import read
-from leverwatch.connection import Connection
+from leverwatch.connection import Connection, names
 from leverwatch.engine_room import EngineRoom
 from queries import report
 from queries.results import SqlResult
@@ -32,13 +32,13 @@ class Local(Connection):
 
     def report(
         self,
-        by: Sequence[str] = (),
-        metrics: Sequence[str] | None = None,
+        by: str | Sequence[str] = (),
+        metrics: str | Sequence[str] | None = None,
         since: str | datetime | None = None,
         until: str | datetime | None = None,
         where: str | None = None,
     ) -> pl.DataFrame:
-        return self.room.report(by=by, metrics=metrics, since=_moment(since), until=_moment(until), where=where)
+        return self.room.report(by=names(by) or (), metrics=names(metrics), since=_moment(since), until=_moment(until), where=where)
 
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         return self.room.effects(lever, by)

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import polars as pl
 
-from leverwatch.connection import ConnectError, Connection
+from leverwatch.connection import ConnectError, Connection, names
 from queries.results import SqlResult
 from queries.sandbox import SqlError
 
@@ -29,13 +29,19 @@ class Remote(Connection):
 
     def report(
         self,
-        by: Sequence[str] = (),
-        metrics: Sequence[str] | None = None,
+        by: str | Sequence[str] = (),
+        metrics: str | Sequence[str] | None = None,
         since: str | datetime | None = None,
         until: str | datetime | None = None,
         where: str | None = None,
     ) -> pl.DataFrame:
-        asked = {"by": ",".join(by), "metrics": ",".join(metrics or ()), "since": _text(since), "until": _text(until), "where": where}
+        asked = {
+            "by": ",".join(names(by) or ()),
+            "metrics": ",".join(names(metrics) or ()),
+            "since": _text(since),
+            "until": _text(until),
+            "where": where,
+        }
         rows = self._asked("GET", "/api/report", params={key: value for key, value in asked.items() if value}).json()
         return pl.DataFrame(rows, infer_schema_length=None)
 
@@ -50,7 +56,7 @@ class Remote(Connection):
         try:
             response = self.http.request(method, path, **what)
         except httpx.HTTPError as error:
-            msg = f"{self.url}: {error}"
+            msg = f"{self.url}: {error}; is `leverwatch serve` running there?"
             raise ConnectError(msg) from error
         if response.is_success:
             return response

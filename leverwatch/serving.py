@@ -45,9 +45,13 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
     if running:
         msg = f"{folder} is served already, by process {running.pid} at {running.url}"
         raise ServeError(msg)
+    where = config.serve
+    web_socket = _listen(where.host, where.port, "--port")
+    otlp_socket = _listen(where.host, where.otlp_http_port, "--otlp-http-port")
+    _listen(where.host, where.grpc_port, "--grpc-port").close()  # so that a taken port is told before the folder is made
     room = EngineRoom(folder, config)
     try:
-        asyncio.run(_Server(room).run(announce))
+        asyncio.run(_Server(room, web_socket, otlp_socket).run(announce))
     finally:
         serve_file.remove(folder)
         room.close()
@@ -56,8 +60,8 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
 class _Server:
     """The listeners and threads of one running server."""
 
-    def __init__(self, room: EngineRoom) -> None:
-        self.room = room
+    def __init__(self, room: EngineRoom, web_socket: socket.socket, otlp_socket: socket.socket) -> None:
+        self.room, self.web_socket, self.otlp_socket = room, web_socket, otlp_socket
         self.couriers = Couriers(room.store, room.config.receivers, room.clock, os.environ)
         self.worker = Worker(room, self.couriers)
         self.door = Door(room.spool, time.time_ns, room.loader.note_refused, reference_check)
@@ -68,23 +72,23 @@ class _Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         where = self.room.config.serve
-        web_socket, otlp_socket = _listen(where.host, where.port), _listen(where.host, where.otlp_http_port)
         try:
             grpc_server, grpc_port = await otlp_grpc.start(self.door, f"{where.host}:{where.grpc_port}")
         except OSError as error:
             raise ServeError(str(error)) from error
         pages = _Uvicorn(app.pages(self.room, self.worker, self.couriers))
         otlp = _Uvicorn(_otlp_app(self.door))
-        tasks = [asyncio.create_task(pages.serve([web_socket])), asyncio.create_task(otlp.serve([otlp_socket]))]
+        tasks = [asyncio.create_task(pages.serve([self.web_socket])), asyncio.create_task(otlp.serve([self.otlp_socket]))]
         self.couriers.start()
         self.worker.start()
         threading.Thread(target=self._compile, name="compile", daemon=True).start()
         addresses = Addresses(
             pid=os.getpid(),
-            url=f"http://{where.host}:{_port(web_socket)}",
+            url=f"http://{where.host}:{_port(self.web_socket)}",
             otlp_grpc=f"{where.host}:{grpc_port}",
-            otlp_http=f"http://{where.host}:{_port(otlp_socket)}",
+            otlp_http=f"http://{where.host}:{_port(self.otlp_socket)}",
         )
+        self.room.base_url = self.room.base_url or addresses.url
         serve_file.write(self.room.folder, addresses)
         announce(addresses)
         await stop.wait()
@@ -129,11 +133,12 @@ def _otlp_app(door: Door) -> FastAPI:
     return application
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int, option: str) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512)
-    except OSError as error:
-        msg = f"cannot listen on {host}:{port}: {error.strerror}"
+    except (OSError, OverflowError) as error:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+        msg = f"cannot listen on {host}:{port}: {reason}; {option} takes another port, 0 a free one"
         raise ServeError(msg) from error
 
 

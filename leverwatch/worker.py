@@ -9,6 +9,8 @@ from alerts.couriers import Couriers
 from leverwatch.engine_room import EngineRoom
 from pipeline import jobs
 
+PAUSE_S = 0.25  # between rounds, so that exports that come one by one share the transactions of a round
+
 log = logging.getLogger("leverwatch")
 
 
@@ -47,6 +49,7 @@ class Worker:
                     self._note(name, error)
                 else:
                     self.errors.pop(name, None)
+            self._stop.wait(PAUSE_S)
             if not done:
                 self._wake.wait(self._beat_s)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,7 +92,9 @@ def _key(name: str, columns: Sequence[str]) -> str:
         return f"{kind}s['{rest}']"
     if name in columns:
         return f'"{name}"'
-    msg = f"key {name!r} is unknown; taken: a column of requests, lever.<name>, arm.<name>, hour, day"
+    near = difflib.get_close_matches(name, [*columns, *COMPUTED_KEYS], 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    msg = f"key {name!r} is unknown{hint} taken: a column of requests, lever.<name>, arm.<name>, hour, day"
     raise ReportError(msg)
 
 
@@ -183,7 +186,8 @@ def _columns(names: list[str], metrics: Sequence[MetricRow], order: list[str]) -
 
 
 def _order(names: list[str]) -> str:
-    return f" order by requests desc{''.join(f', {name}' for name in names)}"
+    times = [name for name in names if name in ('"hour"', '"day"')]
+    return " order by " + ", ".join([*times, "requests desc", *(name for name in names if name not in times)])
 
 
 def _question(parts: list[str], select: str, since: datetime | None, until: datetime | None) -> Question:

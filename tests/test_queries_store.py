@@ -74,13 +74,15 @@ def test_snapshots_see_one_moment(store: Store) -> None:
 STAGES = {
     "load_kinds": "staged", "load_spans": "staged", "load_dirty": "staged", "load_watermarks": "staged", "load_stage": "incoming",
     "assemble_requests": "incoming", "assemble_spans": "working_traces", "assemble_dirty_blocks": "working_traces",
-    "assemble_set_aside": "working_traces", "assemble_forget": "working_traces", "assemble_forget_quarantine": "working_traces",
+    "assemble_set_aside": "working_traces",
+    "assemble_forget": "working_traces", "assemble_forget_quarantine": "working_traces",
     "measure_requests": "working_blocks",
 }  # fmt: skip
 SHAPES = {
     "staged": "create temp table staged as select *, 0::bigint as arrival, true as is_new, false as differs from spans_hot",
     "incoming": "create temp table incoming as select *, 0::bigint as arrival from {}",
-    "working_traces": "create temp table working_traces as select '' as trace_id, now() as since, now() as until, now() as replaced_since, now() as replaced_until",
+    "working_traces": "create temp table working_traces as select '' as trace_id, now() as since, now() as until, "
+    "now() as replaced_since, now() as replaced_until",
     "working_blocks": "create temp table working_blocks as select now() as block_started_at",
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from leverwatch.connecting import connect
-from leverwatch.connection import Connection
+from leverwatch.connection import ConnectError, Connection
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +27,9 @@ def folder(args: argparse.Namespace) -> Path:
 
 def connection(args: argparse.Namespace, *, create: bool = False) -> Connection:
     """A connection to what a command names: through its server where one runs."""
+    if args.url and not args.url.startswith(("http://", "https://")):
+        msg = f"--url {args.url!r}: an address that begins with http:// or https:// is taken"
+        raise ConnectError(msg)
     return connect(args.url) if args.url else connect(folder(args), create=create)
 
 

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
+import polars as pl
+
 from leverwatch.cli import common
+from leverwatch.connection import names
+
+SAID = ("_n", "_coverage", "_provenance")
 
 
 def add(subparsers: Any) -> None:
@@ -13,8 +19,10 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("report", help="metrics per segment, each with n, coverage and provenance")
     common.add_data(parser)
     parser.add_argument("--by", default="", metavar="COL,...", help="columns of requests, lever.<name>, arm.<name>, hour, day")
-    parser.add_argument("--metrics", default="", metavar="NAME,...", help="metric names, or all (default: the core ones)")
-    parser.add_argument("--since", metavar="T", help="ISO 8601 (no offset: UTC) or an age such as 90m, 24h, 7d")
+    parser.add_argument(
+        "--metrics", default="", metavar="NAME,...", help="metric names (the table `metrics` lists them), or all; default: the core ones"
+    )
+    parser.add_argument("--since", metavar="T", help="ISO 8601 (no offset: UTC) or an age such as 90m, 24h, 7d; default: everything stored")
     parser.add_argument("--until", metavar="T", help="exclusive, as --since")
     parser.add_argument("--where", metavar="EXPR", help="a condition over columns of requests")
     parser.add_argument("--format", choices=("table", "json", "csv", "parquet"), default="table")
@@ -25,12 +33,39 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints or writes the report."""
     with common.connection(args) as connection:
-        frame = connection.report(_names(args.by) or (), _names(args.metrics), args.since, args.until, args.where)
+        frame = connection.report(args.by, args.metrics, args.since, args.until, args.where)
+    if args.format == "table":
+        frame = long_form(frame, names(args.by) or ())
     text = common.write(frame, args.format, args.out)
     if text:
         print(text, end="")
     return 0
 
 
-def _names(text: str) -> tuple[str, ...] | None:
-    return tuple(name.strip() for name in text.split(",") if name.strip()) or None
+def long_form(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """A report for a terminal: one row per segment and value, with how it was got, since a wide row cannot be read there."""
+    values = [name for name in frame.columns if f"{_metric(name, frame.columns)}_n" in frame.columns and not name.endswith(SAID)]
+    rows = [
+        frame.select(
+            *keys,
+            "requests",
+            pl.lit(name).alias("metric"),
+            pl.col(name).cast(pl.Float64).round_sig_figs(4).alias("value"),
+            *(pl.col(f"{_metric(name, frame.columns)}{said}").alias(said[1:]) for said in SAID),
+        )
+        for name in values
+    ]
+    if not rows:
+        return frame
+    order = frame.select(*keys).with_row_index("place") if keys else None
+    long = pl.concat(rows)
+    return (
+        long.join(order, on=list(keys), nulls_equal=True, maintain_order="left").sort("place", maintain_order=True).drop("place")
+        if order is not None
+        else long
+    )
+
+
+def _metric(name: str, columns: Sequence[str]) -> str:
+    """The metric a value column belongs to: `ttft_s_p95` is one of `ttft_s`."""
+    return name if f"{name}_n" in columns else name.rpartition("_")[0]

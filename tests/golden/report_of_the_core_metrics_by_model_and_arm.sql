@@ -170,7 +170,7 @@ from net."hour") select "model",
     "interconnect_efficiency_coverage",
     "interconnect_efficiency_provenance",
     net_itl_basis
-from joined order by requests desc,
+from joined order by "hour",
+    requests desc,
     "model",
-    "arm.speculation",
-    "hour"
+    "arm.speculation"
