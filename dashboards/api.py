@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from dashboards import answers
-from dashboards.pages import segment
+from dashboards.pages import docs, segment
 from dashboards.reader import Reader
 from queries.report import moment
 from queries.results import FORMATS
@@ -43,7 +43,7 @@ class SqlQuestion(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def router(reader: Reader, sandbox: Sandbox, clock: Callable[[], datetime]) -> APIRouter:
-    """`/`, `/segment`, `/assets/...`, `/api/report`, `/api/effects` and `/api/sql`."""
+    """`/`, `/segment`, `/docs`, `/assets/...`, `/api/report`, `/api/effects` and `/api/sql`."""
     routes = APIRouter()
     _add_pages(routes, reader, clock)
     _add_reports(routes, reader, clock)
@@ -65,6 +65,10 @@ def _add_pages(routes: APIRouter, reader: Reader, clock: Callable[[], datetime])
             return answers.page(segment.draw(reader, request.query_params, clock()))
         except ValueError as error:
             return answers.error("invalid", str(error))
+
+    @routes.get("/docs", include_in_schema=False)
+    def docs_page(request: Request) -> Response:
+        return answers.page(docs.draw(request.app.openapi(), str(request.base_url)))
 
     @routes.get("/assets/{name}", include_in_schema=False)
     def asset(name: str) -> Response:

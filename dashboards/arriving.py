@@ -11,6 +11,7 @@ from queries import files
 
 FRESH_S = 60.0
 BEHIND_S = 900.0
+WHERE_TO_SEND = "send OTLP traces to the addresses that leverwatch serve printed (gRPC on port 4317, HTTP on 4318, unless told otherwise)"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Arriving:
     def words(self) -> str:
         """What the age means."""
         if self.newest_at is None:
-            return "nothing has arrived yet: point an OTLP exporter at this server"
+            return f"nothing has arrived yet: {WHERE_TO_SEND}"
         if self.css == "good":
             return f"live: spans end {self.age} ago at the newest"
         at = theme.clock(self.newest_at, self.now)

@@ -6,7 +6,7 @@ import functools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import altair as alt
@@ -16,16 +16,19 @@ from markupsafe import Markup
 from dashboards import theme
 
 MOST_ROWS = 5000
+CLIP = 0.6  # a gain or an interval beyond this is drawn up to here: one wide interval would flatten every other
+GainPoint = tuple[datetime, float, float | None, float | None]  # time, gain, low, high
 _TIME_LABEL = "utcFormat(datum.value, utchours(datum.value) + utcminutes(datum.value) == 0 ? '%b %d' : '%H:%M')"
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line of a chart: its name, its color and its points as (time, value, n)."""
+    """One line of a chart: its name, its color, its points as (time, value, n), and whether its n are the other lines' requests too."""
 
     name: str
     color: str
     points: list[tuple[datetime, float, int]]
+    is_shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -42,74 +45,123 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Period:
+    """What the time axis of every chart of a page covers."""
+
+    since: datetime
+    until: datetime
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        """The two ends as rows of a chart."""
+        return [{"t": _iso(self.since)}, {"t": _iso(self.until)}]
+
+
+@dataclass(frozen=True)
 class Axis:
-    """How values are shown: the factor from stored to display units, the axis title, the number format."""
+    """How values are shown: the factor from stored to display units, the axis title, the number format, where the axis begins."""
 
     factor: float
     title: str
     format: str = ",.2~f"
+    start: float | None = None
 
 
 MILLISECONDS = Axis(1000.0, "ms")
+MILLISECONDS_FROM_ZERO = Axis(1000.0, "ms", start=0.0)
 PERCENT = Axis(100.0, "%")
+PERCENT_FROM_ZERO = Axis(100.0, "%", start=0.0)
 PLAIN = Axis(1.0, "")
+PLAIN_FROM_ZERO = Axis(1.0, "", start=0.0)
+PLAIN_FROM_ONE = Axis(1.0, "", start=1.0)
 
 
-def lines(key: str, title: str, series: Sequence[Series], axis: Axis, note: str, zero: bool = False) -> Figure:
-    """One line per series over time."""
-    values = [{"t": _iso(t), "y": _short(axis.factor * v), "series": line.name} for line in series for t, v, _ in line.points][-MOST_ROWS:]
+def lines(key: str, title: str, series: Sequence[Series], axis: Axis, note: str, period: Period, step: timedelta) -> Figure:
+    """One line per series over time, broken where the next point is more than a step away."""
+    values = [_row(line, axis, t, v) for line in series for t, v in _broken([(t, v) for t, v, _ in line.points], step)][-MOST_ROWS:]
     if not values:
         return Figure(key, title, note)
     colors = tuple((line.name, line.color) for line in series)
-    svg = _drawn(_lines_spec(colors, axis, zero), json.dumps({"rows": values}))
+    svg = _drawn(_lines_spec(colors, axis), json.dumps({"rows": values, "period": period.rows}))
     columns = ["from (UTC)", *(f"{line.name}{', ' + axis.title if axis.title else ''}" for line in series), "n"]
     return Figure(key, title, note, _label(title, series, axis), svg, columns, _numbers(series, axis))
 
 
 def interval(
-    key: str, title: str, band: Sequence[tuple[datetime, float, float | None, float | None]], flips: Sequence[datetime], note: str
+    key: str, title: str, band: Sequence[GainPoint], flips: Sequence[datetime], note: str, period: Period, step: timedelta
 ) -> Figure:
-    """A gain with its interval over time, the line of no gain, and a rule at each flip."""
-    rows = [{"t": _iso(t), "y": _times100(v), "low": _times100(low), "high": _times100(high)} for t, v, low, high in band][-MOST_ROWS:]
-    if not rows:
+    """A gain with its interval over time, the line of no gain, and a rule at each flip; clipped at `CLIP`, and saying so."""
+    if not band:
         return Figure(key, title, note)
-    marks = [{"t": _iso(at)} for at in flips]
-    svg = _drawn(_interval_spec(), json.dumps({"rows": rows, "flips": marks, "zero": [{"y": 0}]}))
+    held = {t: values for t, *values in band}
+    times = _broken([(t, 0.0) for t in held], step)[-MOST_ROWS:]
+    rows = [{"t": _iso(t), **_clipped(held[t] if known is not None else (None, None, None))} for t, known in times]
+    cut = [t for t, values in held.items() if any(v is not None and abs(v) > CLIP for v in values)]
+    marks = {"flips": [{"t": _iso(at)} for at in flips], "clipped": [{"t": _iso(at), "y": 100 * CLIP} for at in cut[:1]]}
+    svg = _drawn(_interval_spec(), json.dumps({"rows": rows, "zero": [{"y": 0}], "period": period.rows, **marks}))
+    said = f"{note} Clipped at \N{PLUS-MINUS SIGN}{theme.percent(CLIP)} in {len(cut)} of {len(held)} points." if cut else note
     series = [Series("gain", theme.TREATED, [(t, v, 0) for t, v, _, _ in band])]
     columns = ["until (UTC)", "gain", "low", "high"]
     numbers = [[_minute(t), *(theme.signed_percent(v) if v is not None else "" for v in three)] for t, *three in band]
-    return Figure(key, title, note, _label(title, series, PERCENT), svg, columns, numbers)
+    return Figure(key, title, said, _label(title, series, PERCENT), svg, columns, numbers)
+
+
+def _row(line: Series, axis: Axis, at: datetime, value: float | None) -> dict[str, Any]:
+    return {"t": _iso(at), "y": None if value is None else _short(axis.factor * value), "series": line.name}
+
+
+def _broken(points: Sequence[tuple[datetime, float]], step: timedelta) -> list[tuple[datetime, float | None]]:
+    """The points, with one without a value where the next is more than a step away: no line is drawn over it."""
+    found: list[tuple[datetime, float | None]] = []
+    for at, value in points:
+        if found and at - found[-1][0] > step:
+            found.append((found[-1][0] + step, None))
+        found.append((at, value))
+    return found
+
+
+def _clipped(values: Sequence[float | None]) -> dict[str, float | None]:
+    cut = [None if value is None else _short(100 * max(-CLIP, min(CLIP, value))) for value in values]
+    return dict(zip(("y", "low", "high"), cut, strict=True))
 
 
 @functools.cache
-def _lines_spec(colors: tuple[tuple[str, str], ...], axis: Axis, zero: bool) -> str:
+def _lines_spec(colors: tuple[tuple[str, str], ...], axis: Axis) -> str:
     """The chart without its rows: Altair checks a specification against its whole schema, 30 ms each, so each form is made once."""
     scale = alt.Scale(domain=[name for name, _ in colors], range=[color for _, color in colors])
     legend = None if len(colors) == 1 else alt.Legend(symbolType="stroke", columnPadding=28)
-    base = _chart("rows").encode(x=_time(), y=_y(axis, zero), color=alt.Color("series:N", sort=None, scale=scale, legend=legend))
-    return _spec(base.mark_line() + base.mark_point(filled=True, size=24))
+    base = _chart("rows").encode(x=_time(), y=_y(axis), color=alt.Color("series:N", sort=None, scale=scale, legend=legend))
+    return _spec(_whole_period() + base.mark_line() + base.mark_point(filled=True, size=24))
 
 
 @functools.cache
 def _interval_spec() -> str:
     base = _chart("rows").encode(x=_time())
-    drawn = base.mark_area(color=theme.TREATED, opacity=0.18).encode(y=_y(PERCENT, zero=False, column="low"), y2="high:Q")
+    drawn = _whole_period() + base.mark_area(color=theme.TREATED, opacity=0.18).encode(y=_y(PERCENT, column="low"), y2="high:Q")
     drawn += _chart("zero").mark_rule(color=theme.INK, strokeWidth=1.2).encode(y="y:Q")
     drawn += base.mark_line(color=theme.TREATED).encode(y="y:Q")
-    drawn += base.mark_point(filled=True, size=24, color=theme.TREATED).encode(y="y:Q")
+    drawn += base.mark_point(filled=True, size=14, color=theme.TREATED).encode(y="y:Q")
+    drawn += _chart("clipped").mark_text(align="left", dx=4, dy=6, text="clipped").encode(x=_time(), y="y:Q")
     marks = _chart("flips").encode(x=_time())
     drawn += marks.mark_rule(color=theme.BAD, strokeDash=[4, 3], strokeWidth=1.5)
     return _spec(drawn + marks.mark_text(color=theme.BAD, align="right", dx=-4, y=8, fontWeight="bold", text="flip"))
 
 
+def _whole_period() -> Any:
+    """Nothing to see, at both ends of the period: the time axis covers it."""
+    return _chart("period").mark_point(opacity=0).encode(x=_time())
+
+
 def _numbers(series: Sequence[Series], axis: Axis) -> list[list[str]]:
+    """A row per time; the n of lines over the same requests is theirs, that of arms is added up."""
+    counted = max if any(line.is_shared for line in series) else sum
     times = sorted({point[0] for line in series for point in line.points})
     held = [{point[0]: point for point in line.points} for line in series]
     return [
         [
             _minute(t),
             *(f"{axis.factor * line[t][1]:.3g}" if t in line else "" for line in held),
-            str(sum(line[t][2] for line in held if t in line)),
+            str(counted(line[t][2] for line in held if t in line)),
         ]
         for t in times
     ]
@@ -133,9 +185,10 @@ def _time() -> alt.X:
     return alt.X("t:T", scale=alt.Scale(type="utc"), title=None, axis=alt.Axis(labelExpr=_TIME_LABEL))
 
 
-def _y(axis: Axis, zero: bool, column: str = "y") -> alt.Y:
+def _y(axis: Axis, column: str = "y") -> alt.Y:
     title: Any = axis.title or None
-    return alt.Y(f"{column}:Q", title=title, scale=alt.Scale(zero=zero), axis=alt.Axis(format=axis.format))
+    scale = alt.Scale(domainMin=axis.start, zero=False) if axis.start else alt.Scale(zero=axis.start is not None)
+    return alt.Y(f"{column}:Q", title=title, scale=scale, axis=alt.Axis(format=axis.format))
 
 
 def _spec(drawn: Any) -> str:
@@ -156,10 +209,6 @@ def _iso(at: datetime) -> str:
 
 def _minute(at: datetime) -> str:
     return at.strftime("%Y-%m-%d %H:%M")
-
-
-def _times100(value: float | None) -> float | None:
-    return None if value is None else _short(100 * value)
 
 
 def _short(value: float) -> float:

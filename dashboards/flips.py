@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from dashboards import theme
 from dashboards.choice import title
+from dashboards.notice_steps import Steps, steps
 from dashboards.reader import Reader
 from queries import files
 
@@ -39,22 +40,19 @@ class Flip:
     when: str
     reason: str
     css: str
+    steps: Steps
     deliveries: list[Delivery] = field(default_factory=list)
 
 
-def newest(reader: Reader, now: datetime) -> list[Flip]:
-    """The newest flips first, each with the newest attempt per receiver."""
+def newest(reader: Reader, now: datetime, lever: str | None = None, segment: str | None = None) -> list[Flip]:
+    """The newest flips first, those of a lever's segment or of all, each with the newest attempt per receiver."""
     found: dict[str, Flip] = {}
-    for row in reader.frame(files.question("page_flips"), {"flips": SHOWN_FLIPS}).iter_rows(named=True):
+    asked = {"flips": SHOWN_FLIPS, "lever": lever, "segment": segment}
+    for row in reader.frame(files.question("page_flips"), asked).iter_rows(named=True):
         flip = found.setdefault(row["flip_id"], _flip(row, now))
         if row["receiver"] is not None:
             flip.deliveries.append(_delivery(row, now))
     return list(found.values())
-
-
-def of_segment(flips: Iterable[Flip], lever: str, segment: str, since: datetime) -> list[datetime]:
-    """When a lever flipped in a segment."""
-    return [flip.decided_at for flip in flips if flip.lever == lever and flip.segment == segment and flip.decided_at >= since]
 
 
 def _flip(row: Mapping[str, Any], now: datetime) -> Flip:
@@ -70,6 +68,7 @@ def _flip(row: Mapping[str, Any], now: datetime) -> Flip:
         theme.clock(row["decided_at"], now),
         row["reason"],
         "bad" if after == "off_recommended" else "good" if after == "on" else "quiet",
+        steps(row["flip_id"], json.loads(row["notice"]), after),
     )
 
 

@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from dashboards import charts, theme
-from dashboards.charts import Figure, Series
+from dashboards.charts import Figure, Period, Series
 from pipeline.metrics import by_name
 
 Bucket = Mapping[str, Any]
 ARMS = {"treated": ("speculation on", theme.TREATED), "control": ("control", theme.CONTROL)}
+BLOCK = timedelta(minutes=5)
+NO_REQUESTS = "No request of this segment began in this period."
 
 
-def figures(buckets: Sequence[Bucket], effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime], width: str) -> list[Figure]:
+@dataclass(frozen=True)
+class _Shared:
+    """What the charts of a page share: the period and a bucket's width, and what to say of the newest bucket."""
+
+    period: Period
+    width: timedelta
+    newest: str = ""
+
+    @property
+    def words(self) -> str:
+        return theme.age(self.width.total_seconds())
+
+
+def figures(
+    buckets: Sequence[Bucket], effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime], width: timedelta, within: Period
+) -> list[Figure]:
     """The charts of a segment: net ITL, gain, draft acceptance, acceptance length, time to first token, requests."""
-    return [_net_itl(buckets, width), _gain(effects, flips), *_drafts(buckets, width), _ttft(buckets, width), _requests(buckets, width)]
+    whole = [row for row in buckets if within.since <= row["bucket"] and row["bucket"] + width <= within.until]
+    shown = whole or buckets  # half a bucket looks like a fall in requests; where there is nothing else it is shown and said
+    times = [*(row["bucket"] for row in shown), *(row["until"] for row in effects)]
+    ends = [*(row["bucket"] + width for row in shown), *(row["until"] for row in effects)]
+    period = Period(min(times), max(ends)) if times else within
+    shared = _Shared(period, width, "" if whole else " It is not complete yet.")
+    return [_net_itl(shown, shared), _gain(effects, flips, shared), *_drafts(shown, shared), _ttft(shown, shared), _requests(shown, shared)]
 
 
-def _net_itl(buckets: Sequence[Bucket], width: str) -> Figure:
+def _net_itl(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
     control = {row["bucket"]: row for row in buckets if row["arm"] == "control"}
 
     def value(row: Bucket) -> float | None:
         return net_itl_s(row, control.get(row["bucket"]))
 
     series = _by_arm(buckets, value, "timed_n")
-    return charts.lines("net-itl", "Net inter-token latency, ms per token", series, charts.MILLISECONDS, _note(series, width, "net_itl_s"))
+    return _lines("net-itl", "Net inter-token latency, ms per token", series, charts.MILLISECONDS, shared, "net_itl_s")
 
 
 def net_itl_s(row: Bucket, control: Bucket | None) -> float | None:
@@ -38,7 +61,7 @@ def net_itl_s(row: Bucket, control: Bucket | None) -> float | None:
     return float((row["decode_s"] + row["timed_n"] * max(0.0, later_s)) / row["gaps"])
 
 
-def _gain(effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime]) -> Figure:
+def _gain(effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime], shared: _Shared) -> Figure:
     title = "Gain in net ITL against control, %"
     known = [row for row in effects if row["gain"] is not None]
     if not known:
@@ -50,36 +73,38 @@ def _gain(effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime]) -> Fi
         f"n {theme.count(last['n_a'])} treated, {theme.count(last['n_b'])} control, until {last['until']:%H:%M} UTC."
     )
     band = [(row["until"], row["gain"], row["gain_low"], row["gain_high"]) for row in known]
-    return charts.interval("gain", title, band, flips, note)
+    return charts.interval("gain", title, band, flips, note, shared.period, BLOCK)
 
 
-def _ttft(buckets: Sequence[Bucket], width: str) -> Figure:
+def _ttft(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
     treated = _merged(buckets, "treated")
     series = [
-        Series("p50", theme.TREATED, _points(treated, lambda row: row["ttft_s_p50"], "ttft_n")),
-        Series("p95", theme.SECOND, _points(treated, lambda row: row["ttft_s_p95"], "ttft_n")),
+        Series("p50", theme.TREATED, _points(treated, lambda row: row["ttft_s_p50"], "ttft_n"), is_shared=True),
+        Series("p95", theme.SECOND, _points(treated, lambda row: row["ttft_s_p95"], "ttft_n"), is_shared=True),
     ]
     title = "Time to first token, ms" + (" (speculation on)" if any(row["arm"] == "treated" for row in buckets) else "")
-    return charts.lines(
-        "ttft", title, [line for line in series if line.points], charts.MILLISECONDS, _note(series[:1], width, "ttft_s"), zero=True
-    )
+    return _lines("ttft", title, [line for line in series if line.points], charts.MILLISECONDS_FROM_ZERO, shared, "ttft_s")
 
 
-def _drafts(buckets: Sequence[Bucket], width: str) -> list[Figure]:
+def _drafts(buckets: Sequence[Bucket], shared: _Shared) -> list[Figure]:
     treated = _merged(buckets, "treated")
     rate = [
         Series("accepted", theme.TREATED, _points(treated, lambda row: _ratio(row["accepted_tokens"], row["draft_tokens"]), "drafted_n"))
     ]
     length = [Series("tokens per step", theme.TREATED, _points(treated, _length, "verified_n"))]
     return [
-        charts.lines("acceptance", "Draft acceptance, %", rate, charts.PERCENT, _note(rate, width, "draft_acceptance"), zero=True),
-        charts.lines("length", "Acceptance length, tokens per step", length, charts.PLAIN, _note(length, width, "acceptance_length")),
+        _lines("acceptance", "Draft acceptance, %", rate, charts.PERCENT_FROM_ZERO, shared, "draft_acceptance"),
+        _lines("length", "Acceptance length, tokens per step", length, charts.PLAIN_FROM_ONE, shared, "acceptance_length"),
     ]
 
 
-def _requests(buckets: Sequence[Bucket], width: str) -> Figure:
+def _requests(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
     series = _by_arm(buckets, lambda row: row["n"], "n")
-    return charts.lines("requests", f"Requests per {width}", series, charts.PLAIN, _note(series, width, "e2e_s"), zero=True)
+    return _lines("requests", f"Requests per {shared.words}", series, charts.PLAIN_FROM_ZERO, shared, None)
+
+
+def _lines(key: str, title: str, series: Sequence[Series], axis: charts.Axis, shared: _Shared, metric: str | None) -> Figure:
+    return charts.lines(key, title, series, axis, _note(series, shared, metric), shared.period, shared.width)
 
 
 def _length(row: Bucket) -> float | None:
@@ -110,12 +135,11 @@ def _ratio(numerator: Any, denominator: Any) -> float | None:
     return float(numerator) / float(denominator) if numerator is not None and denominator else None
 
 
-def _note(series: Sequence[Series], width: str, metric: str) -> str:
+def _note(series: Sequence[Series], shared: _Shared, metric: str | None) -> str:
+    """What stands behind the lines; where there is no point, why."""
     if not any(line.points for line in series):
-        return f"Not available: {by_name()[metric].missing or 'no request of this segment has it'}."
-    counts: dict[str, int] = defaultdict(int)
-    for line in series:
-        counts[line.name] += sum(n for _, _, n in line.points)
+        return NO_REQUESTS if metric is None else f"Not available: {by_name()[metric].missing or 'no request of this segment has it'}."
+    counts = {"" if line.is_shared else line.name: sum(n for _, _, n in line.points) for line in series}
     newest = max(line.points[-1][0] for line in series if line.points)
-    said = ", ".join(f"{theme.count(n)} {name}" if len(series) > 1 else theme.count(n) for name, n in counts.items())
-    return f"n {said}. One point every {width}; the newest begins {newest:%H:%M} UTC."
+    said = ", ".join(f"{theme.count(n)} {name}" if len(counts) > 1 else theme.count(n) for name, n in counts.items())
+    return f"n {said}. One point every {shared.words}; the newest begins {newest:%H:%M} UTC.{shared.newest}"

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dashboards import theme
+from dashboards import theme, unjudged
 from dashboards.choice import KEYS, Choice, details
+from dashboards.unjudged import Why
 from pipeline.metrics import Metric, by_name
 from pipeline.segments import canonical
 
@@ -60,7 +61,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A lever's verdict on a segment, in words."""
+    """A lever's verdict on a segment, in words; `lacks` says in a few what keeps it from being judged."""
 
     name: str
     words: str
@@ -70,6 +71,8 @@ class Verdict:
     state: str
     since: str
     action: str
+    lacks: str = ""
+    is_off_recommended: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,11 @@ class Row:
         return details(self.keys)
 
 
-def rows(report: Rows, verdicts: Rows, effects: Rows, chosen: Choice, now: datetime) -> list[Row]:
-    """The table's rows."""
-    judged, newest = _worst(verdicts), {row["segment"]: row for row in effects}
-    found = [_row(row, judged, newest, chosen, now) for row in report]
+def rows(report: Rows, verdicts: Rows, effects: Rows, whys: Mapping[str, Why], chosen: Choice, now: datetime) -> list[Row]:
+    """The table's rows; `whys` is asked where there is no verdict."""
+    said = {segment: _verdict(row, now) for segment, row in _worst(verdicts).items()}
+    newest = {row["segment"]: row for row in effects}
+    found = [_row(row, said, whys, newest, chosen) for row in report]
     found.sort(key=lambda row: (_urgency(row.verdict.name), -row.requests))
     return found
 
@@ -115,11 +119,12 @@ def _urgency(verdict: str) -> int:
     return _URGENT.index(verdict) if verdict in _URGENT else len(_URGENT)
 
 
-def _row(row: Mapping[str, Any], judged: BySegment, newest: BySegment, chosen: Choice, now: datetime) -> Row:
+def _row(row: Mapping[str, Any], said: Mapping[str, Verdict], whys: Mapping[str, Why], newest: BySegment, chosen: Choice) -> Row:
     keys = {key: row[key] for key in KEYS}
     segment = canonical(keys)
     cells = [_pair(row, *pair) for pair in COLUMNS]
-    return Row(keys, row["requests"], cells, _verdict(judged.get(segment), now), _gain(newest.get(segment)), chosen.url(keys))
+    verdict = said.get(segment) or _not_judged(whys.get(segment, unjudged.UNKNOWN))
+    return Row(keys, row["requests"], cells, verdict, _gain(newest.get(segment)), chosen.url(keys))
 
 
 def _gain(row: Mapping[str, Any] | None) -> Gain | None:
@@ -143,11 +148,12 @@ def _cell(row: Mapping[str, Any], name: str, beside: Cell | None = None) -> Cell
     return Cell(metric, value, text, row[f"{name}_n"] or 0, row[f"{name}_coverage"], row[f"{name}_provenance"] or "", basis, beside)
 
 
-def _verdict(row: Mapping[str, Any] | None, now: datetime) -> Verdict:
-    if row is None:
-        return Verdict(
-            "", *theme.NOT_JUDGED, reason="no verdict on speculation has been written for this segment", state="", since="", action=""
-        )
-    words, mark, css = theme.VERDICTS[row["verdict"]]
-    since = theme.clock(row["state_since"], now)
-    return Verdict(row["verdict"], words, mark, css, row["reason"], row["state"].replace("_", " "), since, row["action"].replace("_", " "))
+def _not_judged(why: Why) -> Verdict:
+    return Verdict("", *theme.NOT_JUDGED, reason=why.text, state="", since="", action="", lacks=why.short)
+
+
+def _verdict(row: Mapping[str, Any], now: datetime) -> Verdict:
+    words, mark, css = theme.badge(row["verdict"], row["reason_code"])
+    since, state, action = theme.clock(row["state_since"], now), row["state"].replace("_", " "), row["action"].replace("_", " ")
+    is_off = row["state"] == "off_recommended"
+    return Verdict(row["verdict"], words, mark, css, row["reason"], state, since, action, words, is_off)

@@ -59,7 +59,17 @@ VERDICTS: Final[dict[str, tuple[str, str, str]]] = {
     "insufficient": ("too little data", "○", "quiet"),
     "keep": ("pays", "▲", "good"),
 }
+# Where the reason says more than the verdict: by verdict and reason code.
+_REASONS: Final[dict[tuple[str, str], tuple[str, str, str]]] = {
+    ("insufficient", "no_control"): ("no control arm", "○", "quiet"),
+    ("keep", "no_harm"): ("no loss seen", "▲", "good"),
+}
 NOT_JUDGED: Final = ("not judged yet", "○", "quiet")
+
+
+def badge(verdict: str, reason_code: str) -> tuple[str, str, str]:
+    """A verdict's words, mark and CSS class."""
+    return _REASONS.get((verdict, reason_code)) or VERDICTS[verdict]
 
 
 def shown(value: float | None, unit: str) -> str:

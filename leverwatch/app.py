@@ -18,7 +18,7 @@ from leverwatch.worker import Worker
 
 def pages(room: EngineRoom, worker: Worker, couriers: Couriers) -> FastAPI:
     """Pages, reports, SQL, verdicts and health on one port."""
-    application = FastAPI(title="Leverwatch", version=__version__)
+    application = FastAPI(title="Leverwatch", version=__version__, docs_url=None, redoc_url=None)
     application.include_router(dashboards.api.router(room, room.sandbox, room.clock))
     application.include_router(alerts.api.router(room.store, room.clock, couriers.wake))
     application.include_router(_health(room, worker))

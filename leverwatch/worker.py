@@ -9,7 +9,7 @@ from alerts.couriers import Couriers
 from leverwatch.engine_room import EngineRoom
 from pipeline import jobs
 
-PAUSE_S = 0.25  # between rounds, so that exports that come one by one share the transactions of a round
+PAUSE_S = 0.75  # between rounds, so that exports that come one by one share the transactions of a round
 
 log = logging.getLogger("leverwatch")
 

@@ -47,7 +47,11 @@ def assemble(spans: pl.DataFrame, edges: segments.Edges) -> Assembled:
     legs = _with_source(legs)
     requests = _identified(legs)
     for column in SIGNALS:
-        requests = requests.join(_chosen(legs, column), on="group", how="left")
+        if legs[column].null_count() == len(legs):
+            nobody = pl.lit(None, legs.schema[column]).alias(column), pl.lit(None, pl.String).alias(f"{column}_from")
+            requests = requests.with_columns(nobody)
+        else:
+            requests = requests.join(_chosen(legs, column), on="group", how="left")
     requests = _with_derived(_with_outcome(requests))
     requests = requests.with_columns(_provenance())
     requests, taken = quarantined(requests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 import time
@@ -25,6 +26,27 @@ from queries.store import Store
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
 TURNED_AT = NOW - timedelta(hours=6)
 HOSTILE = "<script>alert(1)</script>\"'&"
+NOTICE = {
+    "causal_chain": {
+        "measured_bottleneck": {"phase": "decode", "resource": "memory_bandwidth", "metric": "tpot_s", "because": "weights are read"},
+        "expected_benefit": {"metric": "net_itl_gain", "minimum_gain": 0.0, "because": "less time per token"},
+        "disable_when": [
+            {
+                "kind": "harm",
+                "metric": "net_itl_gain",
+                "is": "below",
+                "threshold": 0.0,
+                "unit": "ratio",
+                "for_blocks": 3,
+                "source": "a loss",
+            },
+            {"kind": "failure_mode", "metric": "ttft_s", "is": "above", "relative_to_control": 1.25, "for_blocks": 3, "source": "felt"},
+        ],
+    },
+    "rollback": {"steps": ["Drain one replica.", f"Restart it without {HOSTILE}."]},
+    "commands": [{"engine": "vllm", "text": "restart without --speculative-config"}],
+    "query": {"sql": "select count(*) from requests where model = $model", "params": {"model": "llama-3.3-70b"}},
+}
 
 
 @dataclass(frozen=True)
@@ -71,7 +93,7 @@ def fill(store: Store) -> None:
             "map {} as resource, map {} as attributes, [] as events, [] as links, ended_at as received_at from requests_hot"
         )
         transaction.execute("insert into watermarks values ('here', $at, $at)", {"at": NOW - timedelta(seconds=4)})
-        transaction.insert("effects", pl.DataFrame([row for fleet in FLEETS for row in _effects(fleet)]))
+        transaction.insert("effects", pl.DataFrame([row for fleet in FLEETS for row in _effects(fleet)], infer_schema_length=None))
         transaction.insert("current_verdicts", pl.DataFrame([_verdict(fleet) for fleet in FLEETS if fleet.verdict]))
         _flips(transaction)
 
@@ -129,10 +151,10 @@ def _requests_table(empty: pl.DataFrame, rows: list[dict[str, Any]]) -> pl.DataF
 
 def _effects(fleet: Fleet) -> list[dict[str, Any]]:
     rows = []
-    for number in range(1, 49):
-        until = NOW - timedelta(hours=24) + timedelta(minutes=30 * number)
+    for number in range(1, 289):
+        until = NOW - timedelta(hours=24) + timedelta(minutes=5 * number)
         gain = fleet.gains[until > TURNED_AT] + 0.012 * ((number * 7) % 5 - 2)
-        width = 0.12 if number < 4 else 0.05
+        width = 0.72 if number < 20 else 0.05
         rows.append(
             {
                 "lever": "speculation",
@@ -176,7 +198,7 @@ def _verdict(fleet: Fleet) -> dict[str, Any]:
         "segment": canonical(fleet.keys),
         "verdict": fleet.verdict,
         "action": "disable" if is_bad else "keep",
-        "reason_code": "harm" if is_bad else "benefit",
+        "reason_code": {"keep": "pays", "disable": "harm", "insufficient": "no_control", "frozen": "coverage"}[fleet.verdict or "keep"],
         "reason": _REASONS[fleet.verdict or "keep"],
         "decided_at": NOW - timedelta(minutes=5),
         "block_ended_at": NOW - timedelta(minutes=5),
@@ -190,8 +212,9 @@ def _flips(transaction: Any) -> None:
     flip = ["flip_id", "policy", "lever", "segment", "state_before", "state_after", "decided_at", "reason", "notice"]
     at = TURNED_AT + timedelta(minutes=90)
     bad, good = canonical(FLEETS[1].keys), canonical(FLEETS[0].keys)
+    told = json.dumps(NOTICE)
     listed = [
-        ("f2", "speculation", "speculation", bad, "on", "off_recommended", at, _REASONS["disable"], "{}"),
+        ("f2", "speculation", "speculation", bad, "on", "off_recommended", at, _REASONS["disable"], told),
         ("f1", "speculation", "speculation", good, "probation", "on", at - timedelta(hours=9), _REASONS["keep"], "{}"),
     ]
     transaction.insert("flips", pl.DataFrame(listed, schema=flip, orient="row"))
@@ -208,7 +231,7 @@ def _flips(transaction: Any) -> None:
 def serving(store: Store, limits: SqlLimits | None = None) -> Iterator[str]:
     """The address of a server of the pages over the store, at NOW."""
     sandbox = Sandbox(store, limits)
-    app = FastAPI()
+    app = FastAPI(docs_url=None, redoc_url=None)
     app.include_router(router(StoreReader(store), sandbox, lambda: NOW))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -37,6 +38,24 @@ def test_the_page_may_load_only_from_its_own_server(client: httpx.Client) -> Non
         assert policy.startswith("default-src 'self'; style-src 'self' 'unsafe-inline';")
         assert "unsafe-eval" not in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_no_page_names_another_host(client: httpx.Client) -> None:
+    for path in ("/", "/segment?since=1h", "/docs", "/assets/page.css", "/assets/refresh.js"):
+        text = client.get(path).text.replace(str(client.base_url).rstrip("/"), "").replace("http://www.w3.org/", "")
+        assert not re.search(r"https?://|[\"'(]//", text), path
+
+
+def test_the_docs_list_every_route_with_its_parameters_and_an_example(client: httpx.Client) -> None:
+    html = client.get("/docs").text
+    assert "<script" not in html
+    assert 'href="openapi.json"' in html
+    for path, methods in client.get("/openapi.json").json()["paths"].items():
+        for method, operation in methods.items():
+            assert f'<section class="route" id="{method}{path}">' in html
+            assert f"{client.base_url}{path}".replace("//api", "/api") in html
+            assert all(f"<code>{parameter['name']}</code>" in html for parameter in operation.get("parameters", []))
+    assert "one of table, json, csv, parquet, arrow" in html
 
 
 def test_assets_are_served_by_name_only(client: httpx.Client) -> None:

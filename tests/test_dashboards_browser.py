@@ -64,8 +64,10 @@ def test_the_page_is_whole_at_both_widths_in_light_and_dark(
     page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(address)
-    page.wait_for_load_state("networkidle")
+    for path in ("/docs", ""):
+        page.goto(address + path)
+        page.wait_for_load_state("networkidle")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert said == []
     assert [url for url in asked if not url.startswith(address)] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -93,6 +95,14 @@ def test_a_refresh_swaps_what_changed_and_keeps_focus_and_open_numbers(browser: 
     page.close()
 
 
+def test_what_to_do_is_folded_out_by_a_click(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto(address)
+    page.locator("#why-chosen summary").click()
+    assert page.get_by_text("Drain one replica.").first.is_visible()
+    page.close()
+
+
 def test_a_definition_opens_and_closes_by_keyboard(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.goto(address)
@@ -110,7 +120,7 @@ def test_without_scripts_the_page_says_the_same(browser: Browser, address: str) 
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address)
-    assert "Speculation stopped paying in 1 of 4 judged segments" in page.locator("h1").inner_text()
+    assert "Speculation stopped paying in 1 of 2 judged segments" in page.locator("h1").inner_text()
     context.close()
 
 

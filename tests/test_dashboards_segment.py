@@ -9,11 +9,12 @@ from pathlib import Path
 
 import dashboards_rows
 import pytest
-from dashboards_rows import FLEETS, HOSTILE, NOW, StoreReader
+from dashboards_rows import FLEETS, HOSTILE, NOTICE, NOW, StoreReader
 
 from dashboards import flips
 from dashboards.arriving import Arriving
 from dashboards.choice import KEYS, choice
+from dashboards.notice_steps import steps
 from dashboards.pages import segment
 from dashboards.segment_table import METRICS
 from queries.store import Store
@@ -77,7 +78,7 @@ def test_the_first_thing_said_is_where_speculation_stopped_paying(html: str) -> 
 
 def test_the_worst_segment_stands_first_and_is_drawn_unasked(html: str) -> None:
     body = html[html.index("<tbody>") :]
-    order = [body.index(words) for words in ("stopped paying", "on hold", "</span> pays", "too little data", "not judged yet")]
+    order = [body.index(words) for words in ("stopped paying", "on hold", "</span> pays", "no control arm", "not judged yet")]
     assert order[0] < order[1] < order[2]
     assert "<h2>llama-3.3-70b · h100 · tp8 · 512-2047 tokens in · temperature 0.8-1.2</h2>" in html
 
@@ -119,13 +120,50 @@ def test_a_flip_shows_what_was_sent_where_and_how_it_ended(html: str) -> None:
 
 def test_flips_of_another_segment_are_not_marked(reader: StoreReader) -> None:
     recent = flips.newest(reader, NOW)
-    assert len(flips.of_segment(recent, "speculation", recent[0].segment, NOW - timedelta(hours=24))) == 1
-    assert flips.of_segment(recent, "speculation", "{}", NOW - timedelta(hours=24)) == []
+    assert [flip.flip_id for flip in flips.newest(reader, NOW, "speculation", recent[0].segment)] == ["f2"]
+    assert flips.newest(reader, NOW, "speculation", "{}") == []
+
+
+def test_a_flip_says_why_and_what_to_do(html: str) -> None:
+    text = _Read(html).text
+    assert html.count("why, and what to do") == 2
+    assert '<details id="why-chosen" class="todo">' in html
+    assert "Drain one replica." in text
+    assert "restart without --speculative-config" in text
+    assert "decode, memory bandwidth, tpot_s: weights are read" in text
+    assert "harm, net_itl_gain below 0 ratio for 3 blocks: a loss" in text
+    assert "failure mode, ttft_s above 1.25 times control for 3 blocks: felt" in text
+    assert "select count(*) from requests where model = $model" in text
+    assert '"model": "llama-3.3-70b"' in text
+    assert 'href="api/flips?flip_id=f2"' in html
+
+
+def test_a_lever_that_came_back_is_not_to_be_turned_off() -> None:
+    told = steps("f1", NOTICE, "on")
+    assert (told.rollback, told.commands) == ([], [])
+    assert told.chain
+
+
+def test_the_mean_of_the_period_does_not_outshout_the_newest_gain(html: str) -> None:
+    assert '<span class="small line">24h mean <data value=' in html
+    assert "gain over 24h" not in html
+
+
+def test_the_page_says_how_long_a_change_takes_and_what_is_counted(html: str) -> None:
+    assert "Judged over the last 24 blocks of 5 minutes, so a change shows after one to two hours." in html
+    assert "Draft acceptance counts the requests of both arms" in html
+
+
+def test_a_segment_without_control_is_not_called_thin(html: str) -> None:
+    assert '<span class="badge quiet"><span aria-hidden="true">○</span> no control arm</span>' in html
+    assert "no control arm" not in html
 
 
 def test_an_empty_store_says_what_to_do(empty: StoreReader) -> None:
     text = _Read(segment.draw(empty, {}, NOW)).text
-    assert "nothing has arrived yet: point an OTLP exporter at this server" in text
+    assert "nothing has arrived yet: send OTLP traces to the addresses that leverwatch serve printed" in text
+    assert "A block is 5 minutes of traffic. It is judged once the data is 2 minutes past its end." in text
+    assert "the time is not on the span" not in text
     assert "No segment has been judged yet" in text
     assert "No request began in this period." in text
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from dashboards import flips, segment_charts, segment_table, templating, theme
+from dashboards import flips, segment_charts, segment_table, templating, theme, unjudged
 from dashboards.arriving import Arriving, arriving
-from dashboards.charts import Figure
+from dashboards.charts import Figure, Period
 from dashboards.choice import KEYS, PERIODS, Choice, choice, title
 from dashboards.flips import Flip
+from dashboards.headline import headline
 from dashboards.reader import Reader
 from dashboards.segment_table import LEVER, SHOWN_ROWS, Row
+from dashboards.unjudged import Why
 from pipeline.metrics import by_name
+from pipeline.segments import canonical
 from queries import files
 
 GAIN_METRIC = "net_itl_s"
@@ -23,26 +26,40 @@ def draw(reader: Reader, query: Mapping[str, str], now: datetime) -> str:
     """The page as HTML. Raises ValueError for a period that is none."""
     here = arriving(reader, now)
     chosen = choice(query, here.until)
-    rows = segment_table.rows(_report(reader, chosen), _verdicts(reader), _gains(reader, chosen), chosen, now)
-    recent = flips.newest(reader, now)
+    rows = _rows(reader, chosen, now)
     shown = chosen if chosen.keys or not rows else Choice(_given(rows[0].keys), chosen.since_text, chosen.since, chosen.until)
+    turned = flips.newest(reader, now, LEVER, shown.segment)
     return templating.render(
         "segment.html",
         arriving=here,
         rows=rows[:SHOWN_ROWS],
         left_out=max(0, len(rows) - SHOWN_ROWS),
-        stopped=[row for row in rows if row.verdict.name == "disable"],
-        judged=sum(1 for row in rows if row.verdict.name),
+        headline=headline(rows),
+        shows_after=unjudged.SHOWS_AFTER,
         headings=[by_name()[name] for name, _ in segment_table.COLUMNS],
         missing=_missing(rows),
         chosen=shown,
         chosen_title=title(shown.keys),
-        figures=_figures(reader, shown, recent),
-        flips=recent,
+        figures=_figures(reader, shown, turned),
+        why=turned[0] if turned else None,
+        flips=flips.newest(reader, now),
         periods=[(period, shown.url(since=period)) for period in PERIODS],
         updated=f"{now:%H:%M:%S} UTC",
         period=_period(here, chosen, now),
     )
+
+
+def _rows(reader: Reader, chosen: Choice, now: datetime) -> list[Row]:
+    report, verdicts = _report(reader, chosen), _verdicts(reader)
+    judged = {row["segment"] for row in verdicts}
+    is_all_judged = all(canonical({key: row[key] for key in KEYS}) in judged for row in report)
+    whys = {} if is_all_judged else _whys(reader, chosen)
+    return segment_table.rows(report, verdicts, _gains(reader, chosen), whys, chosen, now)
+
+
+def _whys(reader: Reader, chosen: Choice) -> dict[str, Why]:
+    asked = {"lever": LEVER, "since": chosen.since, "until": chosen.until}
+    return unjudged.whys(reader.frame(files.question("page_marks"), asked).iter_rows(named=True), LEVER)
 
 
 def _report(reader: Reader, chosen: Choice) -> list[dict[str, Any]]:
@@ -68,14 +85,17 @@ def _missing(rows: Sequence[Row]) -> list[Any]:
     return list({cell.metric.name: cell.metric for cell in cells}.values())
 
 
-def _figures(reader: Reader, shown: Choice, recent: Sequence[Flip]) -> list[Figure]:
+def _figures(reader: Reader, shown: Choice, turned: Sequence[Flip]) -> list[Figure]:
+    """The chosen segment's charts; none where no request began and nothing was compared."""
     asked = {"lever": LEVER, "since": shown.since, "until": shown.until}
     keys = {key: shown.keys.get(key) for key in KEYS}
     buckets = reader.frame(files.question("page_buckets"), {**asked, **keys, "width_s": shown.width_s}).to_dicts()
     named = {**asked, "segment": shown.segment, "metric": GAIN_METRIC}
     effects = reader.frame(files.question("page_effects"), named).to_dicts()
-    marks = flips.of_segment(recent, LEVER, shown.segment, shown.since)
-    return segment_charts.figures(buckets, effects, marks, theme.age(shown.width_s))
+    if not buckets and not effects:
+        return []
+    marks = [flip.decided_at for flip in turned if shown.since <= flip.decided_at <= shown.until]
+    return segment_charts.figures(buckets, effects, marks, timedelta(seconds=shown.width_s), Period(shown.since, shown.until))
 
 
 def _period(here: Arriving, chosen: Choice, now: datetime) -> str:

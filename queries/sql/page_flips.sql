@@ -1,6 +1,8 @@
--- The newest flips, one row per receiver that each was sent to (receiver is null where none was), with the newest attempt.
+-- The newest flips of a lever's segment, or of all where segment is null; one row per receiver that each was sent to (receiver is null where none was), with the newest attempt.
 with latest as (
-    select * from flips order by decided_at desc, flip_id limit $flips
+    select * from flips
+    where $segment::varchar is null or (segment = $segment and lever = $lever)
+    order by decided_at desc, flip_id limit $flips
 ),
 newest as (
     select * from deliveries
@@ -9,6 +11,7 @@ newest as (
 )
 select
     latest.flip_id, latest.policy, latest.lever, latest.segment, latest.state_before, latest.state_after, latest.decided_at, latest.reason,
+    latest.notice,
     newest.receiver, newest.outcome, newest.status_code, newest.attempt, newest.error, newest.next_attempt_at,
     coalesce(newest.ended_at, newest.started_at) as attempted_at
 from latest left join newest using (flip_id)

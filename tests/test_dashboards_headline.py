@@ -1,0 +1,103 @@
+"""The page's first sentence: green only where something was measured and nothing is wrong."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import dashboards_rows
+import pytest
+from dashboards_rows import NOW, StoreReader
+
+from dashboards import segment_table, unjudged
+from dashboards.choice import KEYS, choice
+from dashboards.headline import Headline, headline
+from dashboards.pages import segment
+from dashboards.segment_table import METRICS, Row
+from pipeline.segments import canonical
+from queries.store import Store
+
+
+def _rows(*verdicts: tuple[str, str] | None, state: str = "on", **marks: Any) -> list[Row]:
+    """A segment per verdict and reason code; none is not judged."""
+    empty = {f"{name}{end}": None for name in METRICS for end in ("", "_n", "_coverage", "_provenance")}
+    keys = [{**dict.fromkeys(KEYS), "model": f"m{number}"} for number in range(len(verdicts))]
+    told = [
+        {"segment": canonical(key), "verdict": verdict[0], "reason_code": verdict[1], "reason": "so", "action": "hold"}
+        | {"state": state, "state_since": NOW}
+        for key, verdict in zip(keys, verdicts, strict=True)
+        if verdict
+    ]
+    known = {"marked": 5, "newest_at": NOW, "judged_until": None}
+    whys = unjudged.whys([{**key, **known, **marks} for key in keys], "speculation")
+    report = [{**key, **empty, "requests": 10} for key in keys]
+    return segment_table.rows(report, told, [], whys, choice({}, NOW), NOW)
+
+
+def _said(*verdicts: tuple[str, str] | None, **more: Any) -> Headline:
+    return headline(_rows(*verdicts, **more))
+
+
+KEEP, BAD, THIN, FROZEN, NO_CONTROL = (
+    ("keep", "pays"),
+    ("disable", "harm"),
+    ("insufficient", "thin"),
+    ("frozen", "coverage"),
+    ("insufficient", "no_control"),
+)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "css", "title"),
+    [
+        ((NO_CONTROL,), "quiet", "0 of 1 segment can be judged: no control arm"),
+        ((THIN, NO_CONTROL), "quiet", "0 of 2 segments can be judged: too little data (1), no control arm (1)"),
+        ((None,), "quiet", "0 of 1 segment can be judged: its first block is still open"),
+        ((KEEP, NO_CONTROL), "good", "No segment's speculation has stopped paying: 1 of 2 segments judged"),
+        ((KEEP, FROZEN), "warn", "No segment's speculation has stopped paying: 1 of 2 segments judged"),
+        ((FROZEN,), "warn", "Judging is on hold in 1 of 1 segment"),
+        ((FROZEN, THIN), "warn", "Judging is on hold in 1 of 2 segments"),
+        ((KEEP, ("conflicted", "both")), "warn", "The measures conflict in 1 of 2 judged segments"),
+        ((KEEP, BAD, NO_CONTROL), "bad", "Speculation stopped paying in 1 of 2 judged segments"),
+        ((), "quiet", "No segment has been judged yet"),
+    ],
+)
+def test_only_what_was_measured_is_called_well(verdicts: tuple[tuple[str, str] | None, ...], css: str, title: str) -> None:
+    said = _said(*verdicts)
+    assert (said.css, said.title) == (css, title)
+
+
+def test_a_lever_recommended_off_is_named_while_it_cannot_be_judged() -> None:
+    said = _said(NO_CONTROL, state="off_recommended")
+    assert (said.css, len(said.stopped)) == ("bad", 1)
+
+
+def test_what_is_not_judged_is_said_below() -> None:
+    assert _said(BAD, NO_CONTROL).text == "1 more can't be judged: no control arm."
+    assert "leverwatch.arm.speculation = control" in _said(NO_CONTROL).text
+
+
+@pytest.mark.parametrize(
+    ("marks", "reason"),
+    [
+        ({"marked": 0, "newest_at": None}, "no arm marked: set leverwatch.arm.speculation"),
+        ({"judged_until": NOW + timedelta(minutes=5)}, "older than what is judged: load it into a folder of its own"),
+        ({"judged_until": NOW}, f"its first block is still open. {unjudged.WAITS}"),
+    ],
+)
+def test_a_segment_without_a_verdict_says_what_it_waits_for(marks: dict[str, Any], reason: str) -> None:
+    assert [row.verdict.reason for row in _rows(None, **marks)] == [reason]
+
+
+def test_the_page_of_unmarked_requests_says_so(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    dashboards_rows.fill(store)
+    with store.write() as transaction:
+        transaction.execute("delete from current_verdicts")
+        transaction.execute("update requests_hot set arms = map {}, model = null")
+    html = segment.draw(StoreReader(store), {}, NOW)
+    store.close()
+    assert "no arm marked: set leverwatch.arm.speculation" in html
+    assert "set <code>leverwatch.model</code> to name it" in html
+    assert 'class="headline quiet"' in html
