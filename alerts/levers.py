@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Literal
 
+from pipeline.segments import LEVERS as LEVERS
+
 Verdict = Literal["keep", "disable", "insufficient", "frozen", "conflicted"]
 Action = Literal[
     "keep",
@@ -24,21 +26,6 @@ Action = Literal[
     "enable",
 ]
 State = Literal["on", "off_recommended", "off", "probation"]
-
-LEVERS = (
-    "speculation",
-    "prefix_caching",
-    "cache_affinity",
-    "weight_quantization",
-    "activation_quantization",
-    "kv_quantization",
-    "tensor_parallel",
-    "expert_parallel",
-    "pipeline_parallel",
-    "disaggregation",
-    "pool_ratio",
-    "conditional_prefill",
-)
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """The sums behind a number: a lever, segment, metric and block range in; SQL over `requests`, its rows and their hash out.
 
-Durations are summed as whole nanoseconds: sums of floats change with thread order, sums of integers do not.
+Durations are summed as whole nanoseconds: sums of floats change with thread order, sums of integers do not. A value beyond 64 bits
+counts as missing, and so does a sum beyond them: no row that a sender made up may keep the others from being judged.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from alerts import canonical, wording
 from alerts.effects import Effect
 from pipeline.metrics import Metric, by_name
 from pipeline.segments import JUDGING_KEYS, SPECULATION_KEYS, keys_for
+from queries.metric_sql import arithmetic
 from queries.store import Store
 
 BLOCK_S = 300
@@ -45,8 +47,8 @@ def question(lever: str, segment: str, effect: Effect) -> Question:
     """Per block and arm of a segment, the counts and whole-number sums that the effect's metric is made of."""
     metric = by_name()[effect.metric]
     where, params = _scope(lever, segment, effect)
-    known = f"({metric.numerator}) is not null and ({metric.denominator}) is not null"
-    known += f" and ({metric.known_when})" if metric.known_when else ""
+    known = f"({arithmetic(metric.numerator)}) is not null and ({arithmetic(metric.denominator)}) is not null"
+    known += f" and ({arithmetic(metric.known_when)})" if metric.known_when else ""
     sums = [
         "count(*) as requests",
         f"count(*) filter (where {known}) as n",
@@ -110,6 +112,6 @@ def _scope(lever: str, segment: str, effect: Effect) -> tuple[str, dict[str, str
     return " and ".join(terms), params
 
 
-def _sum(arithmetic: str, unit: str, known: str) -> str:
-    whole = f"round(({arithmetic}) * 1e9)" if unit in ("s", "s/token") else arithmetic
-    return f"cast(sum(cast({whole} as bigint)) filter (where {known}) as bigint)"
+def _sum(text: str, unit: str, known: str) -> str:
+    whole = f"round(({arithmetic(text)}) * 1e9)" if unit in ("s", "s/token") else arithmetic(text)
+    return f"try_cast(sum(try_cast({whole} as bigint)) filter (where {known}) as bigint)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import zlib
 
 from fastapi import APIRouter, Request, Response
@@ -34,7 +35,7 @@ def router(door: Door) -> APIRouter:
             return _refusal(kind, 415, f"content-encoding {encoding!r}; taken: gzip, identity")
         try:
             body = await _body(request, encoding)
-            await door.admit(_sender(request), to_protobuf(body) if kind == JSON else body)
+            await door.admit(_sender(request), await asyncio.to_thread(to_protobuf, body) if kind == JSON else body)
         except _TooLargeError as error:
             return _refusal(kind, 413, str(error))
         except (OtlpJsonError, UnsoundBodyError, zlib.error) as error:

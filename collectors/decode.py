@@ -15,7 +15,9 @@ from collectors import wire_layout as at
 from collectors.columns import Bytes, Ints, gathered, interned, offsets_and_data
 
 OWNER_KINDS = 5
-INT64_MAX = np.iinfo(np.int64).max
+LIMIT_SPANS = 100_000
+LIMIT_ATTRIBUTES = 4_000_000
+LIMIT_EXPANDED_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,19 @@ class Checked:
 
     sound: bool
     spans: int
+    attributes: int = 0
+    expanded_bytes: int = 0
+
+    @property
+    def too_large(self) -> str:
+        """Why the body cannot be taken though it is sound; empty where it can. A small body can grow far beyond its size."""
+        if self.spans > LIMIT_SPANS:
+            return f"{self.spans} spans in one export; at most {LIMIT_SPANS} are taken"
+        if self.attributes > LIMIT_ATTRIBUTES:
+            return f"{self.attributes} attributes in one export; at most {LIMIT_ATTRIBUTES} are taken"
+        if self.expanded_bytes > LIMIT_EXPANDED_BYTES:
+            return f"resource and scope times spans are {self.expanded_bytes} bytes; at most {LIMIT_EXPANDED_BYTES} are taken"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +77,9 @@ def check(body: bytes) -> Checked:
     counts = np.zeros(at.COUNTS, np.int64)
     buffer = np.frombuffer(body, np.uint8)
     sound = wire.request(buffer, 0, len(buffer), False, counts, _empty_tables(), 0) == at.OK
-    return Checked(sound, int(counts[at.SPANS]) if sound else 0)
+    if not sound:
+        return Checked(sound=False, spans=0)
+    return Checked(True, int(counts[at.SPANS]), int(counts[at.ATTRIBUTES]), int(counts[at.EXPANDED]))
 
 
 def scan(bodies: Sequence[bytes], is_dropped: Any = None) -> Tables:

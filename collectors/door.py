@@ -57,6 +57,9 @@ class Door:
             self.note_refused(sender, received, reason)
             msg = f"{reason} ({len(body)} bytes)"
             raise UnsoundBodyError(msg)
+        if checked.too_large:
+            self.note_refused(sender, received, "export is too large")
+            raise UnsoundBodyError(checked.too_large)
         if not checked.spans:
             return 0
         try:

@@ -17,7 +17,8 @@ from queries import files
 from queries.store import Store, Transaction
 
 log = logging.getLogger("leverwatch")
-BATCH_LIMIT_BYTES = 96 * 1024 * 1024
+BATCH_LIMIT_BYTES = 32 * 1024 * 1024
+BATCH_LIMIT_SPANS = 150_000
 CLOCK_AHEAD_S = 60
 MARGIN_NS = 600 * 1_000_000_000
 # The reference parser, at the door until the kernels are compiled, takes deeper nesting than they do.
@@ -59,7 +60,7 @@ class Loader:
     def load_next(self, spool: Spool) -> int:
         """Loads one batch of what waits, if anything does. Gives the number of bodies taken."""
         start = self.position()
-        records = list(spool.read(start, BATCH_LIMIT_BYTES))
+        records = self._batch(spool, start)
         if not records:
             self._store_refused()
             return 0
@@ -73,6 +74,18 @@ class Loader:
             transaction.insert("ingest_entries", _ledger(tallies))
         spool.loaded(after, sum(record.stored_bytes for record in records))
         return len(records)
+
+    def _batch(self, spool: Spool, start: Position) -> list[Record]:
+        """The next records, as many as stay within what a batch may grow to; one at least."""
+        records: list[Record] = []
+        spans = expanded_bytes = 0
+        for record in spool.read(start, BATCH_LIMIT_BYTES):
+            checked = decode.check(record.body)
+            spans, expanded_bytes = spans + checked.spans, expanded_bytes + checked.expanded_bytes
+            if records and (spans > BATCH_LIMIT_SPANS or expanded_bytes > decode.LIMIT_EXPANDED_BYTES):
+                break
+            records.append(record)
+        return records
 
     def _store_refused(self) -> None:
         tallies: dict[tuple[str, int], Tally] = {}
@@ -96,12 +109,12 @@ class Loader:
 
     def _scanned(self, bodies: list[bytes]) -> tuple[decode.Tables, list[int]]:
         """The tables of the sound bodies, and the numbers of the others: one body must not hold up all that come after it."""
-        try:
+        checked = [decode.check(body) for body in bodies]
+        good = [one.sound and not one.too_large for one in checked]
+        if all(good):
             return decode.scan(bodies, self._is_dropped), []
-        except ValueError:
-            sound = [decode.check(body).sound for body in bodies]
-            kept = [body if good else b"" for body, good in zip(bodies, sound, strict=True)]
-            return decode.scan(kept, self._is_dropped), [index for index, good in enumerate(sound) if not good]
+        kept = [body if taken else b"" for body, taken in zip(bodies, good, strict=True)]
+        return decode.scan(kept, self._is_dropped), [index for index, taken in enumerate(good) if not taken]
 
     def _stored(self, transaction: Transaction, batch: rows.Rows, records: list[Record]) -> dict[tuple[str, int], Tally]:
         tallies: dict[tuple[str, int], Tally] = {}

@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from collectors import wire_layout as at
 from collectors.columns import Ints, hex_ids
-from collectors.decode import INT64_MAX, Tables
+from collectors.decode import Tables
 from collectors.dialects import Deployment
 from collectors.translate import Spoken, as_arrow
 
 Mask = npt.NDArray[np.bool_]
 KINDS = pa.array(["unspecified", "internal", "server", "client", "producer", "consumer"])
 STATUSES = pa.array(["unset", "ok", "error"])
+LATEST_NS = 4_102_444_800 * 1_000_000_000  # the year 2100: what lies behind it is no time, and sums with it would overflow
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 
 
@@ -91,7 +92,7 @@ def _usable(spans: Ints, ids: dict[str, pa.Array], arrival: Ints) -> tuple[Mask,
     bad_id = _nulls(ids["trace_id"]) | _nulls(ids["span_id"])
     bad_parent = ~np.isin(spans[:, at.PARENT_LEN], (0, 8)) & ~bad_id
     start, end = spans[:, at.START], spans[:, at.END]
-    bad_time = ((start <= 0) | (end <= 0) | (start > INT64_MAX - 1) | (end > INT64_MAX - 1)) & ~bad_id & ~bad_parent
+    bad_time = ((start <= 0) | (end <= 0) | (start > LATEST_NS) | (end > LATEST_NS)) & ~bad_id & ~bad_parent
     refused = [(int(body), "trace_id is not 16 bytes, span_id not 8, or one of them is zero") for body in arrival[bad_id]]
     refused += [(int(body), "parent_span_id is not 8 bytes") for body in arrival[bad_parent]]
     refused += [(int(body), "start or end time is missing or out of range") for body in arrival[bad_time]]

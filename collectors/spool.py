@@ -94,6 +94,7 @@ class Spool:
                 raise SpoolFullError(msg)
             self._backlog_bytes += len(record)
         done: Future[None] = Future()
+        done.set_running_or_notify_cancel()  # a caller that gives up waiting cancels nothing: the body is on its way
         self._waiting.put(_Waiting(record, done))
         return done
 
@@ -101,6 +102,11 @@ class Spool:
     def backlog_bytes(self) -> int:
         """Bytes received and not yet loaded."""
         return self._backlog_bytes
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether bodies can still be put down."""
+        return self._thread.is_alive()
 
     @property
     def end(self) -> Position:

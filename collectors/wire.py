@@ -209,6 +209,7 @@ def scope_spans(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tabl
     own = np.zeros(4, np.int64)
     own[0], own[1] = 3, counts[at.SCOPES]
     counts[at.SCOPES] += 1
+    first, shared = counts[at.SPANS], 0
     while pos < end:
         number, wire, low, high, pos = field(buf, pos, end)
         if pos < 0:
@@ -216,12 +217,14 @@ def scope_spans(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tabl
         result = OK
         if wire == LENGTH and number == 1:
             result = named_attributes(buf, low, high, emit, counts, tables[3], own)
+            shared += high - low
         elif wire == LENGTH and number == 2:
             result = span(buf, low, high, emit, counts, tables, row)
         elif wire == LENGTH and number == 3 and not is_text(buf, low, high):
             result = BROKEN
         if result != OK:
             return BROKEN
+    counts[at.EXPANDED] += (counts[at.SPANS] - first) * shared
     if emit:
         scope = tables[1][own[1]]
         scope[at.SCOPE_NAME], scope[at.SCOPE_NAME_LEN], scope[at.SCOPE_RESOURCE] = own[2], own[3], counts[at.RESOURCES] - 1
@@ -234,6 +237,7 @@ def resource_spans(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, t
     own = np.zeros(4, np.int64)
     own[0], own[1] = 1, counts[at.RESOURCES]
     counts[at.RESOURCES] += 1
+    first, shared = counts[at.SPANS], 0
     while pos < end:
         number, wire, low, high, pos = field(buf, pos, end)
         if pos < 0:
@@ -241,12 +245,14 @@ def resource_spans(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, t
         result = OK
         if wire == LENGTH and number == 1:
             result = named_attributes(buf, low, high, emit, counts, tables[3], own)
+            shared += high - low
         elif wire == LENGTH and number == 2:
             result = scope_spans(buf, low, high, emit, counts, tables, row)
         elif wire == LENGTH and number == 3 and not is_text(buf, low, high):
             result = BROKEN
         if result != OK:
             return BROKEN
+    counts[at.EXPANDED] += (counts[at.SPANS] - first) * shared
     return OK
 
 

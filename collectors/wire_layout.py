@@ -4,7 +4,8 @@ from __future__ import annotations
 
 OK, BROKEN = 0, -1
 # What `counts` holds.
-RESOURCES, SCOPES, SPANS, ATTRIBUTES, EVENTS, LINKS, COUNTS = 0, 1, 2, 3, 4, 5, 6
+# EXPANDED: bytes of resources and scopes, once for each of their spans.
+RESOURCES, SCOPES, SPANS, ATTRIBUTES, EVENTS, LINKS, EXPANDED, COUNTS = 0, 1, 2, 3, 4, 5, 6, 7
 # Columns of the span table.
 TRACE, TRACE_LEN, SPAN, SPAN_LEN, PARENT, PARENT_LEN, NAME, NAME_LEN = 0, 1, 2, 3, 4, 5, 6, 7
 KIND, START, END, CODE, MESSAGE, MESSAGE_LEN, SCOPE, RESOURCE, SPAN_COLUMNS = 8, 9, 10, 11, 12, 13, 14, 15, 16

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from dashboards import answers
@@ -24,12 +24,18 @@ _SQL_BODY = {
     "type": "object",
     "required": ["sql"],
     "properties": {
-        "sql": {"type": "string"},
-        "params": {"type": "object"},
-        "limit": {"type": "integer"},
-        "format": {"type": "string", "enum": list(FORMATS)},
+        "sql": {"type": "string", "description": "one reading statement; parameters are written $name"},
+        "params": {"type": "object", "description": "the parameters' values by name"},
+        "limit": {"type": "integer", "description": "the most rows to answer; a cut answer says truncated"},
+        "format": {"type": "string", "enum": list(FORMATS), "default": "json"},
     },
 }
+By = Annotated[str, Query(description="keys, comma-separated: columns of requests, lever.<name>, arm.<name>, hour, day")]
+Metrics = Annotated[str | None, Query(description="names, comma-separated; all for every one; without it the core ones")]
+Since = Annotated[str | None, Query(description="ISO 8601 or an age such as 90m, 24h, 7d, on started_at")]
+Until = Annotated[str | None, Query(description="as since, and exclusive")]
+Where = Annotated[str | None, Query(description="an SQL condition over columns of requests")]
+Lever = Annotated[str | None, Query(description="such as speculation; needed")]
 _SQL_DOCS: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": _SQL_BODY}}}}
 
 
@@ -79,9 +85,7 @@ def _add_pages(routes: APIRouter, reader: Reader, clock: Callable[[], datetime])
 
 def _add_reports(routes: APIRouter, reader: Reader, clock: Callable[[], datetime]) -> None:
     @routes.get("/api/report", tags=["query"])
-    def report(
-        by: str = "", metrics: str | None = None, since: str | None = None, until: str | None = None, where: str | None = None
-    ) -> Response:
+    def report(by: By = "", metrics: Metrics = None, since: Since = None, until: Until = None, where: Where = None) -> Response:
         """One object per segment: the keys, `requests`, then each metric with its n, coverage and provenance."""
         now = clock()
         try:
@@ -93,7 +97,7 @@ def _add_reports(routes: APIRouter, reader: Reader, clock: Callable[[], datetime
             return answers.error("invalid", _said(error))
 
     @routes.get("/api/effects", tags=["query"])
-    def effects(lever: str | None = None, by: str = "") -> Response:
+    def effects(lever: Lever = None, by: By = "") -> Response:
         """One object per segment and metric: a lever's effect with its interval."""
         if lever is None:
             return answers.error("invalid", "no lever came", "add ?lever=speculation")

@@ -38,7 +38,9 @@ class Arriving:
     @property
     def css(self) -> str:
         """How fresh the data is: good, warn or bad."""
-        if self.age_s is None or self.age_s > BEHIND_S:
+        if self.age_s is None:
+            return "warn"
+        if self.age_s > BEHIND_S:
             return "bad"
         return "good" if self.age_s <= FRESH_S else "warn"
 

@@ -76,4 +76,5 @@ def _condition(part: Mapping[str, Any]) -> list[str]:
 def _limit(part: Mapping[str, Any]) -> str:
     if part.get("relative_to_control") is not None:
         return f"{part['relative_to_control']:g} times control"
-    return f"{part.get('threshold') or 0:g} {part.get('unit') or ''}".strip()
+    unit = part.get("unit") or ""
+    return f"{part.get('threshold') or 0:g} {'' if unit == 'ratio' else unit}".strip()

@@ -9,6 +9,7 @@ from typing import Any
 
 from dashboards import charts, theme
 from dashboards.charts import Figure, Period, Series
+from dashboards.segment_table import LEVER
 from pipeline.metrics import by_name
 
 Bucket = Mapping[str, Any]
@@ -39,7 +40,8 @@ def figures(
     times = [*(row["bucket"] for row in shown), *(row["until"] for row in effects)]
     ends = [*(row["bucket"] + width for row in shown), *(row["until"] for row in effects)]
     period = Period(min(times), max(ends)) if times else within
-    shared = _Shared(period, width, "" if whole else " It is not complete yet.")
+    newest = " It is not complete yet." if not whole else " Buckets that the period cuts are left out." if whole != list(buckets) else ""
+    shared = _Shared(period, width, newest)
     return [_net_itl(shown, shared), _gain(effects, flips, shared), *_drafts(shown, shared), _ttft(shown, shared), _requests(shown, shared)]
 
 
@@ -66,7 +68,7 @@ def _gain(effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime], share
     known = [row for row in effects if row["gain"] is not None]
     if not known:
         said = next((row["note"] for row in reversed(effects) if row["note"]), None)
-        return Figure("gain", title, f"Not available: {said or by_name()['net_itl_gain'].missing}.")
+        return Figure("gain", title, f"Not available: {said or by_name()['net_itl_gain'].missing}.".replace("<lever>", LEVER))
     last = known[-1]
     note = (
         f"Above 0 speculation helps. Band: 95 % interval. Newest: {last['blocks']} blocks, "

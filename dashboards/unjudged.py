@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from dashboards.choice import KEYS
+from dashboards.reader import Reader
 from pipeline.segments import canonical
+from queries import files
 
-BLOCK = timedelta(minutes=5)
+RECENT = timedelta(minutes=15)
 WINDOW_BLOCKS = 24
 WAITS = "A block is 5 minutes of traffic. It is judged once the data is 2 minutes past its end."
 SHOWS_AFTER = f"Judged over the last {WINDOW_BLOCKS} blocks of 5 minutes, so a change shows after one to two hours."
@@ -27,20 +29,33 @@ class Why:
 NO_KEY = Why("no key known", "no key of a segment is known: set leverwatch.model")
 OLDER = Why("older than what is judged", "older than what is judged: load it into a folder of its own")
 OPEN = Why("its first block is still open", f"its first block is still open. {WAITS}")
+BEHIND = Why("being measured", "being measured: what arrived is not worked through yet")
 UNKNOWN = Why("no verdict yet", "no verdict has been written for this segment")
 
 
-def whys(marks: Iterable[Mapping[str, Any]], lever: str) -> dict[str, Why]:
-    """Per segment, as canonical text, what keeps it from a first verdict; rows are those of `page_marks`."""
-    return {canonical({key: row[key] for key in KEYS}): _why(row, lever) for row in marks}
+def whys(reader: Reader, segments: Sequence[str], lever: str, since: datetime, until: datetime) -> dict[str, Why]:
+    """Per segment, as canonical text, what keeps it from a first verdict.
+
+    Marks are looked for in what was measured and in the newest requests: in all of them it would take longer than the page.
+    """
+    recent = max(since, until - RECENT)
+    asked = {"lever": lever, "segments": list(segments), "since": since, "until": until}
+    newest = {row["segment"]: row["newest_at"] for row in _rows(reader, "page_measured", asked)}
+    for row in _rows(reader, "page_marks", {"lever": lever, "since": recent, "until": until}):
+        if row["is_marked"]:
+            newest[canonical({key: row[key] for key in KEYS})] = row["newest_at"]
+    progress = _rows(reader, "page_progress", {"recent": recent})[0]
+    return {segment: why(segment, lever, newest.get(segment), **progress) for segment in segments}
 
 
-def _why(row: Mapping[str, Any], lever: str) -> Why:
-    if not row["marked"]:
-        return Why("no arm marked", f"no arm marked: set leverwatch.arm.{lever}")
-    if not any(row[key] for key in KEYS):
+def why(segment: str, lever: str, newest_at: datetime | None, judged_until: datetime | None, is_behind: bool) -> Why:
+    """What one segment waits for; `newest_at` is when the newest of its marked requests began, None where none is known."""
+    if segment == "{}":
         return NO_KEY
-    judged_until: datetime | None = row["judged_until"]
-    if judged_until is None or row["newest_at"] >= judged_until:
-        return OPEN
-    return OLDER
+    if newest_at is None:
+        return BEHIND if is_behind else Why("no arm marked", f"no arm marked: set leverwatch.arm.{lever}")
+    return OPEN if judged_until is None or newest_at >= judged_until else OLDER
+
+
+def _rows(reader: Reader, question: str, asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return reader.frame(files.question(question), asked).to_dicts()

@@ -38,6 +38,8 @@ def _health(room: EngineRoom, worker: Worker) -> APIRouter:
     def readyz() -> JSONResponse:
         """Exports are taken and the jobs run; 503 with the reason where they do not."""
         errors = dict(worker.errors)
+        if not room.spool.is_writing:
+            errors["spool"] = "the thread that writes exports to disk has ended; restart the server"
         state = {"status": "failing" if errors else "ok", "backlog_bytes": room.spool.backlog_bytes, "errors": errors}
         return JSONResponse(state, status_code=503 if errors else 200)
 

@@ -60,4 +60,17 @@ def _topmost(parents: Ints, is_head: npt.NDArray[np.bool_]) -> Ints:
             break
         top = np.where(alive & is_head[current], current, top)
         current = np.where(alive, parents[current], -1)
-    return top
+    return _settled(top, is_head)
+
+
+def _settled(top: Ints, is_head: npt.NDArray[np.bool_]) -> Ints:
+    """The tops made to be their own tops: in a ring, or above the depth that is looked at, each head stands for itself."""
+    rows = np.arange(len(top))
+    unsettled = (top >= 0) & (top[top] != top)
+    top = np.where(unsettled & is_head, rows, top)
+    for _ in range(DEPTH_LIMIT):
+        following = np.where(top >= 0, top[top], -1)
+        if (following == top).all():
+            return top
+        top = following
+    return np.where((top >= 0) & (top[top] == top), top, -1)

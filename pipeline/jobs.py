@@ -14,13 +14,15 @@ from pipeline.assemble import assemble
 from pipeline.compare import WINDOW_BLOCKS, effects
 from pipeline.measure import BLOCK_S, cells
 from pipeline.metrics import METRICS
-from queries import files
+from queries import files, sealing
+from queries.data_errors import DATA_ERRORS
 from queries.store import Store
 
 TRACES_A_RUN = 60_000
 BLOCKS_A_RUN = 48
 LAG_S = 120
 IDLE_SENDER_S = 60
+BEHIND_S = 900
 BLOCK = timedelta(seconds=BLOCK_S)
 
 
@@ -55,7 +57,7 @@ def assemble_next(store: Store, edges: segments.Edges) -> int:
     while store.rows("select 1 from dirty_traces limit 1"):
         try:
             return _assemble(store, edges, limit_rows)
-        except (ArithmeticError, LookupError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+        except (ArithmeticError, LookupError, TypeError, ValueError, pl.exceptions.PolarsError, *DATA_ERRORS) as error:
             if limit_rows == 1:
                 return _set_aside(store, error)
             limit_rows = max(1, limit_rows // 16)
@@ -68,6 +70,7 @@ def _assemble(store: Store, edges: segments.Edges, limit_rows: int) -> int:
         spans = transaction.frame(files.question("assemble_spans"))
         assembled = assemble(spans, edges)
         transaction.execute(files.question("assemble_dirty_blocks"), {"block_s": BLOCK_S})
+        sealing.withdraw(store, transaction)
         transaction.execute(files.question("assemble_forget"))
         transaction.execute(files.question("assemble_forget_quarantine"))
         transaction.using(assembled.requests, files.question("assemble_requests"))
@@ -105,7 +108,7 @@ def measure_next(store: Store) -> int:
 
 def watermark(store: Store) -> datetime | None:
     """The oldest of the newest span ends of the senders that still speak; None where nothing was ever seen."""
-    found = store.rows(files.question("watermark"), {"idle_s": IDLE_SENDER_S})
+    found = store.rows(files.question("watermark"), {"idle_s": IDLE_SENDER_S, "behind_s": BEHIND_S})
     newest: datetime | None = found[0]["watermark"] if found else None
     return newest
 

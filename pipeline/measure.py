@@ -42,7 +42,7 @@ class ExpressionError(ValueError):
 
 @functools.cache
 def expression(text: str) -> pl.Expr:
-    """A metric's arithmetic as a Polars expression.
+    """A metric's arithmetic as a Polars expression, over columns as floats: whole numbers of a sender could overflow.
 
     Raises:
         ExpressionError: names the text and the part that is not taken.
@@ -99,7 +99,7 @@ def _sums(keyed: pl.DataFrame, metric: Metric) -> pl.DataFrame:
 
 
 def _by_lever(requests: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """The requests under each lever that their arms or settings name, with their `arm`."""
+    """The requests under each lever that their arms or settings name, with their `arm`; names that senders made up are left out."""
     marked = requests.with_columns(_pairs("arms"), _pairs("levers"))
     arm_of = marked.select("row", pl.col("arms")).explode("arms").drop_nulls().unnest("arms").rename({"key": "lever", "value": "arm"})
     setting_of = marked.select("row", pl.col("levers")).explode("levers").drop_nulls().unnest("levers").rename({"key": "lever"})
@@ -107,7 +107,8 @@ def _by_lever(requests: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     off = pl.col("value").str.to_lowercase().is_in(list(OFF_SETTINGS))
     by_setting = pl.when(off).then(pl.lit("disabled_in_place")).otherwise(pl.lit("treated"))
     both = both.with_columns(pl.coalesce("arm", by_setting).alias("arm")).select("row", "lever", "arm")
-    levers = both["lever"].unique().sort().to_list()
+    both = both.filter(pl.col("arm").is_in(segments.ARMS))
+    levers = [lever for lever in segments.LEVERS if lever in set(both["lever"].to_list())]
     return [(lever, requests.join(both.filter(pl.col("lever") == lever).drop("lever"), on="row")) for lever in levers]
 
 
@@ -125,7 +126,7 @@ def _with_segment(requests: pl.DataFrame, keys: tuple[str, ...]) -> pl.DataFrame
 
 def _expression(node: ast.expr, text: str) -> pl.Expr:
     if isinstance(node, ast.Name):
-        return pl.col(node.id)
+        return pl.col(node.id).cast(pl.Float64)
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
         return pl.lit(node.value)
     if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
@@ -133,6 +134,12 @@ def _expression(node: ast.expr, text: str) -> pl.Expr:
     if isinstance(node, ast.BoolOp):
         return functools.reduce(_BINARY[type(node.op)], [_expression(value, text) for value in node.values])
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _BINARY:
-        return _BINARY[type(node.ops[0])](_expression(node.left, text), _expression(node.comparators[0], text))
+        return _BINARY[type(node.ops[0])](*(_side(side, node, text) for side in (node.left, node.comparators[0])))
     msg = f"metric arithmetic {text!r}: {ast.unparse(node)!r} is not taken; columns, numbers, texts, + - * /, comparisons, and, or are"
     raise ExpressionError(msg)
+
+
+def _side(side: ast.expr, comparison: ast.Compare, text: str) -> pl.Expr:
+    """One side of a comparison; a column that is compared with a text stays as it is."""
+    has_text = any(isinstance(node, ast.Constant) and isinstance(node.value, str) for node in (comparison.left, *comparison.comparators))
+    return pl.col(side.id) if has_text and isinstance(side, ast.Name) else _expression(side, text)

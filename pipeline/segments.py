@@ -1,4 +1,4 @@
-"""Segments: which keys a judging segment has, the edges of its buckets, and its canonical text."""
+"""Segments: the levers and arms that are told apart, which keys a judging segment has, the edges of its buckets, its canonical text."""
 
 from __future__ import annotations
 
@@ -10,6 +10,21 @@ from typing import Any
 
 import polars as pl
 
+LEVERS = (
+    "speculation",
+    "prefix_caching",
+    "cache_affinity",
+    "weight_quantization",
+    "activation_quantization",
+    "kv_quantization",
+    "tensor_parallel",
+    "expert_parallel",
+    "pipeline_parallel",
+    "disaggregation",
+    "pool_ratio",
+    "conditional_prefill",
+)
+ARMS = ("treated", "control", "disabled_in_place")
 INPUT_EDGES_TOKENS = (512, 2048, 8192, 32768)
 OUTPUT_EDGES_TOKENS = (64, 256, 1024, 4096)
 BATCH_EDGES = (2, 4, 8, 16, 32, 64, 128, 256)

@@ -1,8 +1,12 @@
-"""Metric rows in, SQL over `requests` out. The same text of arithmetic is read by `pipeline/measure.py` as Polars."""
+"""Metric rows in, SQL over `requests` out. The same text of arithmetic is read by `pipeline/measure.py` as Polars.
+
+Each column is cast to double before anything is worked out: whole numbers of a sender near 2^63 would overflow and fail the statement.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
 from typing import Protocol
 
 QUANTILES = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
@@ -32,6 +36,22 @@ def columns_of(metric: MetricRow) -> list[str]:
     return sorted(names)
 
 
+@functools.cache
+def arithmetic(text: str) -> str:
+    """A metric's arithmetic as SQL, over columns as doubles; a column that is compared with a text stays as it is."""
+    return ast.unparse(_AsDoubles().visit(ast.parse(text, mode="eval")))
+
+
+class _AsDoubles(ast.NodeTransformer):
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(f"{node.id}::double")
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        sides = (node.left, *node.comparators)
+        has_text = any(isinstance(side, ast.Constant) and isinstance(side.value, str) for side in sides)
+        return node if has_text else self.generic_visit(node)
+
+
 def known(metric: MetricRow) -> str:
     """Whether a request has every input."""
     return " and ".join(f"{column} is not null" for column in columns_of(metric)) or "true"
@@ -39,18 +59,18 @@ def known(metric: MetricRow) -> str:
 
 def counts(metric: MetricRow) -> str:
     """Whether a request counts: its inputs are known and `known_when` holds."""
-    return f"{known(metric)} and ({metric.known_when})" if metric.known_when else known(metric)
+    return f"{known(metric)} and ({arithmetic(metric.known_when)})" if metric.known_when else known(metric)
 
 
 def value_columns(metric: MetricRow) -> list[str]:
     """The select items of a metric's values: one, or one a percentile."""
     where = f"filter (where {counts(metric)})"
     if metric.kind == "quantile":
-        return [f"quantile_cont({metric.numerator}, {share}) {where} as {metric.name}_{tag}" for tag, share in QUANTILES]
-    numerator = f"sum(cast({metric.numerator} as double)) {where}"
+        return [f"quantile_cont({arithmetic(metric.numerator)}, {share}) {where} as {metric.name}_{tag}" for tag, share in QUANTILES]
+    numerator = f"sum(cast({arithmetic(metric.numerator)} as double)) {where}"
     if metric.kind in ("mean", "share"):
         return [f"{numerator} / nullif(count(*) {where}, 0) as {metric.name}"]
-    return [f"{numerator} / nullif(sum(cast({metric.denominator} as double)) {where}, 0) as {metric.name}"]
+    return [f"{numerator} / nullif(sum(cast({arithmetic(metric.denominator)} as double)) {where}, 0) as {metric.name}"]
 
 
 def said_columns(metric: MetricRow) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import dashboards_rows
 import pytest
-from dashboards_rows import NOW, StoreReader
+from dashboards_rows import FLEETS, NOW, StoreReader
 
 from dashboards import segment_table, unjudged
 from dashboards.choice import KEYS, choice
@@ -17,6 +17,8 @@ from dashboards.pages import segment
 from dashboards.segment_table import METRICS, Row
 from pipeline.segments import canonical
 from queries.store import Store
+
+DAY_START = NOW - timedelta(hours=24)
 
 
 def _rows(*verdicts: tuple[str, str] | None, state: str = "on", **marks: Any) -> list[Row]:
@@ -29,8 +31,8 @@ def _rows(*verdicts: tuple[str, str] | None, state: str = "on", **marks: Any) ->
         for key, verdict in zip(keys, verdicts, strict=True)
         if verdict
     ]
-    known = {"marked": 5, "newest_at": NOW, "judged_until": None}
-    whys = unjudged.whys([{**key, **known, **marks} for key in keys], "speculation")
+    known = {"newest_at": NOW, "judged_until": None, "is_behind": False, **marks}
+    whys = {segment: unjudged.why(segment, "speculation", **known) for segment in map(canonical, keys)}
     report = [{**key, **empty, "requests": 10} for key in keys]
     return segment_table.rows(report, told, [], whys, choice({}, NOW), NOW)
 
@@ -81,13 +83,33 @@ def test_what_is_not_judged_is_said_below() -> None:
 @pytest.mark.parametrize(
     ("marks", "reason"),
     [
-        ({"marked": 0, "newest_at": None}, "no arm marked: set leverwatch.arm.speculation"),
+        ({"newest_at": None}, "no arm marked: set leverwatch.arm.speculation"),
+        ({"newest_at": None, "is_behind": True}, "being measured: what arrived is not worked through yet"),
         ({"judged_until": NOW + timedelta(minutes=5)}, "older than what is judged: load it into a folder of its own"),
         ({"judged_until": NOW}, f"its first block is still open. {unjudged.WAITS}"),
     ],
 )
 def test_a_segment_without_a_verdict_says_what_it_waits_for(marks: dict[str, Any], reason: str) -> None:
     assert [row.verdict.reason for row in _rows(None, **marks)] == [reason]
+
+
+def test_requests_without_any_key_are_told_to_name_their_model() -> None:
+    assert unjudged.why("{}", "speculation", NOW, None, is_behind=False).text.endswith("set leverwatch.model")
+
+
+def test_what_was_measured_or_came_of_late_is_marked(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    dashboards_rows.fill(store)
+    old, new = canonical({"model": "old"}), canonical(FLEETS[-1].keys)
+    with store.write() as transaction:
+        cell = "0, 0.0, 0.0, 0.0, 0.0, 0.0)"
+        transaction.execute(
+            f"insert into cells values ($s, 'speculation', 'treated', null, $at, 'requests', {cell}", {"s": old, "at": DAY_START}
+        )
+        transaction.execute("insert into closed_blocks values ($at)", {"at": DAY_START + timedelta(minutes=5)})
+    told = unjudged.whys(StoreReader(store), [old, new, canonical({"model": "none"})], "speculation", DAY_START, NOW)
+    store.close()
+    assert [why.short for why in told.values()] == ["older than what is judged", "its first block is still open", "no arm marked"]
 
 
 def test_the_page_of_unmarked_requests_says_so(tmp_path: Path) -> None:

@@ -126,12 +126,12 @@ def test_flips_of_another_segment_are_not_marked(reader: StoreReader) -> None:
 
 def test_a_flip_says_why_and_what_to_do(html: str) -> None:
     text = _Read(html).text
-    assert html.count("why, and what to do") == 2
+    assert html.count("why, and what to do</summary>") == 3
     assert '<details id="why-chosen" class="todo">' in html
     assert "Drain one replica." in text
     assert "restart without --speculative-config" in text
     assert "decode, memory bandwidth, tpot_s: weights are read" in text
-    assert "harm, net_itl_gain below 0 ratio for 3 blocks: a loss" in text
+    assert "harm, net_itl_gain below 0 for 3 blocks: a loss" in text
     assert "failure mode, ttft_s above 1.25 times control for 3 blocks: felt" in text
     assert "select count(*) from requests where model = $model" in text
     assert '"model": "llama-3.3-70b"' in text

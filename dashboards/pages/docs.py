@@ -44,6 +44,11 @@ class Route:
     parameters: list[Parameter]
     example: str
 
+    @property
+    def is_described(self) -> bool:
+        """Whether any parameter has words beside its type."""
+        return any(parameter.text for parameter in self.parameters)
+
 
 def draw(openapi: Mapping[str, Any], address: str) -> str:
     """The page as HTML; `address` is the server's own, for the examples."""

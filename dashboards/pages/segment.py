@@ -14,7 +14,6 @@ from dashboards.flips import Flip
 from dashboards.headline import headline
 from dashboards.reader import Reader
 from dashboards.segment_table import LEVER, SHOWN_ROWS, Row
-from dashboards.unjudged import Why
 from pipeline.metrics import by_name
 from pipeline.segments import canonical
 from queries import files
@@ -52,14 +51,9 @@ def draw(reader: Reader, query: Mapping[str, str], now: datetime) -> str:
 def _rows(reader: Reader, chosen: Choice, now: datetime) -> list[Row]:
     report, verdicts = _report(reader, chosen), _verdicts(reader)
     judged = {row["segment"] for row in verdicts}
-    is_all_judged = all(canonical({key: row[key] for key in KEYS}) in judged for row in report)
-    whys = {} if is_all_judged else _whys(reader, chosen)
+    others = {canonical({key: row[key] for key in KEYS}) for row in report} - judged
+    whys = unjudged.whys(reader, sorted(others), LEVER, chosen.since, chosen.until) if others else {}
     return segment_table.rows(report, verdicts, _gains(reader, chosen), whys, chosen, now)
-
-
-def _whys(reader: Reader, chosen: Choice) -> dict[str, Why]:
-    asked = {"lever": LEVER, "since": chosen.since, "until": chosen.until}
-    return unjudged.whys(reader.frame(files.question("page_marks"), asked).iter_rows(named=True), LEVER)
 
 
 def _report(reader: Reader, chosen: Choice) -> list[dict[str, Any]]:
