@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,8 @@ class Checked:
 
     sound: bool
     spans: int
-    attributes: int = 0
-    expanded_bytes: int = 0
+    attributes: int = field(default=0, compare=False)
+    expanded_bytes: int = field(default=0, compare=False)
 
     @property
     def too_large(self) -> str:

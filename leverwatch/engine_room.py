@@ -131,8 +131,11 @@ class EngineRoom:
         if where is None:
             return self.store.frame(question.sql, question.params)
         params = {name: value.isoformat() for name, value in question.params.items()}
-        sql = question.sql.replace("$since", "$since::timestamptz").replace("$until", "$until::timestamptz")
-        return self.sandbox.run(sql, params).frame()
+        answer = self.sandbox.run(question.sql, params)
+        if answer.truncated:
+            msg = f"the report has more than {answer.row_count} segments, the most that one with a `where` gives: name fewer keys, or narrow it"
+            raise report.ReportError(msg)
+        return answer.frame()
 
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         """The newest effects of a lever, one row per segment and metric; `by` names the segment keys a row must have.

@@ -27,7 +27,7 @@ from leverwatch.engine_room import EngineRoom
 from leverwatch.serve_file import Addresses
 from leverwatch.worker import Worker
 
-DRAIN_S = 10.0
+DRAIN_S = 6.0
 GRACE_S = 2.0
 
 
@@ -69,6 +69,8 @@ class _Server:
     async def run(self, announce: Callable[[Addresses], None]) -> None:
         """Starts everything, waits for the signal to stop, stops everything."""
         stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        self.worker.on_fatal = lambda: _call(loop, stop)
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         where = self.room.config.serve
@@ -93,6 +95,9 @@ class _Server:
         announce(addresses)
         await stop.wait()
         await self._stop(grpc_server, [pages, otlp], tasks)
+        if self.worker.has_failed:
+            msg = "the store has given itself up (is the disk full?); what was acknowledged is in the spool and is loaded at the next start"
+            raise ServeError(msg)
 
     async def _stop(self, grpc_server: grpc.aio.Server, servers: list[_Uvicorn], tasks: list[asyncio.Task[None]]) -> None:
         """Refuses new exports, lets those at the door finish, loads and assembles what was acknowledged."""
@@ -106,7 +111,8 @@ class _Server:
     def _finish(self) -> None:
         self.worker.stop()
         try:
-            self.room.drain(DRAIN_S)
+            if not self.worker.has_failed:
+                self.room.drain(DRAIN_S)
         finally:
             self.couriers.stop(GRACE_S)
 
@@ -140,6 +146,10 @@ def _listen(host: str, port: int, option: str) -> socket.socket:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         msg = f"cannot listen on {host}:{port}: {reason}; {option} takes another port, 0 a free one"
         raise ServeError(msg) from error
+
+
+def _call(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    loop.call_soon_threadsafe(stop.set)
 
 
 def _port(bound: socket.socket) -> int:

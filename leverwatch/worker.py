@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 
 from alerts.couriers import Couriers
 from leverwatch.engine_room import EngineRoom
 from pipeline import jobs
+from queries.data_errors import is_fatal
 
 PAUSE_S = 0.75  # between rounds, so that exports that come one by one share the transactions of a round
 
@@ -24,6 +26,8 @@ class Worker:
         self._room, self._couriers, self._beat_s = room, couriers, beat_s
         self._wake, self._stop = threading.Event(), threading.Event()
         self.errors: dict[str, str] = {}
+        self.on_fatal: Callable[[], None] = lambda: None
+        self.has_failed = False
         room.spool.on_append = self._wake.set
         self._thread = threading.Thread(target=self._work, name="jobs", daemon=True)
 
@@ -58,6 +62,9 @@ class Worker:
         if self.errors.get(name) != said:
             log.error("job %s fails and is tried again", name, exc_info=error)
         self.errors[name] = said
+        if is_fatal(error):
+            self.has_failed = True
+            self.on_fatal()
 
     def _hand_over(self) -> int:
         mark = jobs.watermark(self._room.store)

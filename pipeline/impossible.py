@@ -16,13 +16,35 @@ class Trap:
     reason: str
 
 
+# The most that one request can have. Beyond it a sender's number is noise, and sums of such numbers overflow.
+MOST: dict[float, tuple[str, ...]] = {
+    1e7: ("queue_s", "prefill_s", "decode_s", "ttft_s", "e2e_s", "tpot_s", "kv_transfer_s"),
+    1e9: ("prompt_tokens", "cached_tokens", "output_tokens", "draft_tokens", "accepted_tokens", "verify_steps"),
+    1e15: ("kv_transfer_bytes", "link_peak_bytes_per_s"),
+    1e6: ("batch_at_admission", "queue_depth", "preemptions", "gpus", "samples_n"),
+    100.0: ("temperature", "kv_usage"),
+}
+# What was worked out from a value is as unusable as the value.
+DERIVED: dict[str, tuple[str, ...]] = {"decode_s": ("tpot_s",), "output_tokens": ("tpot_s",)}
+
+
 def _negative(column: str) -> Trap:
-    return Trap((column,), pl.col(column) < 0, f"{column} is negative: clocks were stepped, or -1 stands for missing (TensorRT-LLM)")
+    reason = f"{column} is negative: clocks were stepped, or -1 stands for missing (TensorRT-LLM)"
+    return Trap(_with_derived(column), pl.col(column) < 0, reason)
+
+
+def _beyond(column: str, most: float) -> Trap:
+    value = pl.col(column).cast(pl.Float64)
+    reason = f"{column} is no finite number up to {most:g}: no request has more"
+    return Trap(_with_derived(column), value.is_nan() | (value > most), reason)
+
+
+def _with_derived(column: str) -> tuple[str, ...]:
+    return (column, *DERIVED.get(column, ()))
 
 
 TRAPS: tuple[Trap, ...] = (
-    *(_negative(column) for column in ("queue_s", "prefill_s", "decode_s", "ttft_s", "e2e_s", "kv_transfer_s")),
-    *(_negative(column) for column in ("prompt_tokens", "cached_tokens", "output_tokens", "draft_tokens", "accepted_tokens")),
+    *(trap for most, columns in MOST.items() for column in columns for trap in (_negative(column), _beyond(column, most))),
     Trap(
         ("cached_tokens",),
         pl.col("cached_tokens") > pl.col("prompt_tokens"),
@@ -67,4 +89,5 @@ def quarantined(requests: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 def _taken(caught: pl.DataFrame, column: str, reason: str) -> pl.DataFrame:
     value = pl.col(column).cast(pl.String).alias("value")
+    caught = caught.filter(pl.col(column).is_not_null())
     return caught.select("request_id", "trace_id", "started_at", pl.lit(column).alias("column"), value, pl.lit(reason).alias("reason"))

@@ -108,7 +108,8 @@ def _by_lever(requests: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
     by_setting = pl.when(off).then(pl.lit("disabled_in_place")).otherwise(pl.lit("treated"))
     both = both.with_columns(pl.coalesce("arm", by_setting).alias("arm")).select("row", "lever", "arm")
     both = both.filter(pl.col("arm").is_in(segments.ARMS))
-    levers = [lever for lever in segments.LEVERS if lever in set(both["lever"].to_list())]
+    named = set(both["lever"].to_list())
+    levers = [lever for lever in segments.LEVERS if lever in named]
     return [(lever, requests.join(both.filter(pl.col("lever") == lever).drop("lever"), on="row")) for lever in levers]
 
 

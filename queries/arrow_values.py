@@ -85,7 +85,16 @@ def _far(value: int, unit: str) -> str:
 
 
 def _times(array: pa.Array) -> list[Any]:
-    return [None if value is None else value.isoformat() for value in array.to_pylist()]
+    per_second = _PER_SECOND[array.type.unit]
+    whole = array.cast(pa.int32() if pa.types.is_time32(array.type) else pa.int64())
+    return [None if value is None else _iso_time(value, per_second) for value in whole.to_pylist()]
+
+
+def _iso_time(value: int, per_second: int) -> str:
+    """ISO text of a time of day; unlike `datetime.time` up to 24:00:00."""
+    seconds, rest = divmod(value, per_second)
+    digits = f".{rest * 1_000_000_000 // per_second:09d}".removesuffix("000") if rest else ""
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{digits}"
 
 
 def _blobs(array: pa.Array) -> list[Any]:
@@ -109,7 +118,7 @@ def _fixed_lists(array: pa.Array) -> list[Any]:
 
 def _structs(array: pa.Array) -> list[Any]:
     names = [array.type.field(n).name for n in range(array.type.num_fields)]
-    rows = zip(*(plain(child) for child in array.flatten()), strict=True)
+    rows = zip(*(plain(child) for child in array.flatten()), strict=True) if names else [()] * len(array)
     return [dict(zip(names, row, strict=True)) if here else None for row, here in zip(rows, _present(array), strict=True)]
 
 

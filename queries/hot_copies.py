@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import duckdb
+
+from queries.parts import quoted
 from queries.sealing import part_files
 from queries.store import Store
+
+_REUSE = 10  # a copy serves for this many times as long as it took to make, so that copying takes a tenth of the time at most
+
+
+class CopyError(RuntimeError):
+    """The rows of a relation cannot be copied; says which and why."""
+
 
 # What analysts see; the store's other tables are its own affair. Those that a schema does not have yet are passed over.
 RELATIONS = (
@@ -40,33 +51,45 @@ class _Copy:
     version: int
     path: Path
     parts: list[Path]
+    begun_s: float
+    took_s: float = field(default=0.0)
     readers: int = field(default=0)
     stale: bool = field(default=False)
 
 
 class HotCopies:
-    """The hot rows of a store as zstd Parquet under `parts/hot/`. One per store: what an earlier one left there is deleted."""
+    """The hot rows of a store as zstd Parquet under `parts/hot/`. One per store: what an earlier one left there is deleted.
 
-    def __init__(self, store: Store) -> None:
+    A relation is copied by one caller at a time, while others go on with other relations. With `behind_s` above 0 a copy of older rows
+    is given again while it is younger than that and than ten times what it took to make: small relations are always new.
+    """
+
+    def __init__(self, store: Store, behind_s: float = 0.0) -> None:
         self._store = store
+        self._behind_s = behind_s
         self._folder = store.parts / "hot"
         self._folder.mkdir(exist_ok=True)
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the readers' counts and of `_copies`; never held while rows are copied
         self._numbers = itertools.count(1)
         self._copies: dict[str, _Copy] = {}
         self.columns = _columns(store)
         self._sources = _sources(store, self.columns)
+        self._copying = {relation: threading.Lock() for relation in self.columns}
         for path in self._folder.iterdir():
             path.unlink()
 
     @contextmanager
     def lease(self, relations: Iterable[str]) -> Iterator[dict[str, list[Path]]]:
-        """The files of each relation, its sealed parts first and its hot rows last, as new as the commits before the call."""
+        """The files of each relation, its sealed parts first and its hot rows last, as new as the commits `behind_s` before the call.
+
+        Raises:
+            CopyError: a relation cannot be copied, say because the disk is full.
+        """
         held: dict[str, _Copy] = {}
+        asked_s = time.monotonic()
         try:
-            with self._lock:
-                for relation in relations:
-                    held[relation] = self._take(relation)
+            for relation in relations:
+                held[relation] = self._take(relation, asked_s)
             yield {relation: [*copy.parts, copy.path] for relation, copy in held.items()}
         finally:
             with self._lock:
@@ -82,22 +105,41 @@ class HotCopies:
                 _tidy(copy)
             self._copies.clear()
 
-    def _take(self, relation: str) -> _Copy:
-        source = self._sources[relation]
+    def _take(self, relation: str, asked_s: float) -> _Copy:
+        with self._copying[relation]:
+            with self._lock:
+                copy = self._copies.get(relation)
+                if copy is not None and self._serves(copy, relation, asked_s):
+                    copy.readers += 1
+                    return copy
+            fresh = self._made(relation)
+            with self._lock:
+                if copy is not None:
+                    copy.stale = True
+                    _tidy(copy)
+                self._copies[relation] = fresh
+                fresh.readers += 1
+            return fresh
+
+    def _serves(self, copy: _Copy, relation: str, asked_s: float) -> bool:
+        """Whether it holds all that was committed when its reader asked, which may be before it was made, or is only as old as allowed."""
+        allowed_s = min(self._behind_s, _REUSE * copy.took_s)
+        return copy.begun_s >= asked_s - allowed_s or copy.version == self._store.version(self._sources[relation])
+
+    def _made(self, relation: str) -> _Copy:
+        source, begun_s = self._sources[relation], time.monotonic()
         version = self._store.version(source)  # read before the rows: they may be newer than it says, never older
-        copy = self._copies.get(relation)
-        if copy is None or copy.version != version:
-            path = self._folder / f"{relation}-{next(self._numbers)}.parquet"
+        path = self._folder / f"{relation}-{next(self._numbers)}.parquet"
+        try:
             with self._store.snapshot() as seen:
-                fresh = _Copy(version, path, part_files(self._store, seen, relation))
-                seen.execute(f"copy (select * from \"{source}\") to '{path}' (format parquet, compression zstd)")
-            self._copies[relation] = fresh
-            if copy is not None:
-                copy.stale = True
-                _tidy(copy)
-            copy = fresh
-        copy.readers += 1
-        return copy
+                fresh = _Copy(version, path, part_files(self._store, seen, relation), begun_s)
+                seen.execute(f'copy (select * from "{source}") to {quoted(path)} (format parquet, compression zstd)')
+        except (duckdb.Error, OSError) as error:
+            path.unlink(missing_ok=True)
+            msg = f"{relation} cannot be copied for the statement: {str(error).splitlines()[0]}"
+            raise CopyError(msg) from error
+        fresh.took_s = time.monotonic() - begun_s
+        return fresh
 
 
 def _tidy(copy: _Copy) -> None:

@@ -44,9 +44,14 @@ def report(
 
     `columns` are those of `requests`; `where` is a stranger's text: such a statement may only be run by `queries.sandbox`.
 
+    Times are parameters cast where they stand, so they may be given as text; nothing needs to be replaced in the statement afterwards.
+
     Raises:
-        ReportError: an unknown key.
+        ReportError: an unknown key, a key or metric that came twice, or a key that is also a column of a metric that was asked for.
     """
+    _refuse_repeats("key", by)
+    _refuse_repeats("metric", [metric.name for metric in metrics])
+    _refuse_clashes(by, metrics)
     keys = [(name, _key(name, columns)) for name in by]
     plain = [metric for metric in metrics if metric.kind != "contrast"]
     contrasts = [metric for metric in metrics if metric.kind == "contrast"]
@@ -74,14 +79,31 @@ def moment(text: str, now: datetime) -> datetime:
         ReportError: neither.
     """
     age = re.fullmatch(r"(\d+)([smhd])", text.strip())
-    if age:
-        return now - timedelta(seconds=int(age[1]) * AGES_S[age[2]])
     try:
+        if age:
+            return now - timedelta(seconds=int(age[1]) * AGES_S[age[2]])
         found = datetime.fromisoformat(text.strip())
-    except ValueError as error:
-        msg = f"time {text!r}: ISO 8601 or an age such as 90m, 24h, 7d is taken"
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        msg = f"time {text[:40]!r}: ISO 8601 or an age such as 90m, 24h, 7d is taken, from year 1 to 9999 in UTC"
         raise ReportError(msg) from error
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _refuse_repeats(what: str, names: Sequence[str]) -> None:
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None:
+        msg = f"{what} {twice!r} came twice; each is taken once"
+        raise ReportError(msg)
+
+
+def _refuse_clashes(by: Sequence[str], metrics: Sequence[MetricRow]) -> None:
+    """Two columns of one name cannot be told apart: not by a reader, and not by the statement."""
+    owners = {name: metric.name for name, metric in _ordered(metrics)}
+    for name in by:
+        owner = owners.get(f'"{name}"')
+        if owner:
+            msg = f"key {name!r} is also a column of metric {owner!r}: leave out one of them (a bucket may serve as key)"
+            raise ReportError(msg)
 
 
 def _key(name: str, columns: Sequence[str]) -> str:
@@ -102,9 +124,9 @@ def _base(keys: list[tuple[str, str]], since: datetime | None, until: datetime |
     taken = [f'{expression} as "{name}"' for name, expression in keys if expression != f'"{name}"']
     conditions = []
     if since:
-        conditions.append("started_at >= $since")
+        conditions.append("started_at >= $since::timestamptz")
     if until:
-        conditions.append("started_at < $until")
+        conditions.append("started_at < $until::timestamptz")
     if where:
         conditions.append(f"({where}\n)")
     filtered = f" where {' and '.join(conditions)}" if conditions else ""
@@ -117,14 +139,16 @@ def _contrast_parts(names: list[str], metric: MetricRow, lever: str) -> list[str
     setting = f"levers['{lever}']"
     by_setting = f"case when lower({setting}) in ({OFF}) then 'disabled_in_place' when {setting} is not null then 'treated' end"
     arm = f"coalesce(arms['{lever}'], {by_setting})"
-    stratum = ", ".join([*names, f"time_bucket(to_seconds({BLOCK_S}), started_at) as block", *STRATUM])
+    gaps = f"sum({metric_sql.arithmetic(metric.denominator)}) filter (where {counted})"
+    strata = [column for column in STRATUM if f'"{column}"' not in names]
+    stratum = ", ".join([*names, f"time_bucket(to_seconds({BLOCK_S}), started_at) as block", *strata])
     sums = (
         f"count(*) filter (where {counted}) as n, sum(decode_s) filter (where {counted}) as busy_s, "
-        f"sum({metric.denominator}) filter (where {counted}) as gaps, avg(ttft_s) as ttft_s"
+        f"{gaps} as gaps, avg(ttft_s) as mean_ttft_s"
     )
-    same = " and ".join(f"t.{column} is not distinct from c.{column}" for column in [*names, "block", *STRATUM])
+    same = " and ".join(f"t.{column} is not distinct from c.{column}" for column in [*names, "block", *strata])
     keys = "".join(f"t.{name}, " for name in names)
-    extra = "t.n * greatest(0, coalesce(t.ttft_s - c.ttft_s, 0))"
+    extra = "t.n * greatest(0, coalesce(t.mean_ttft_s - c.mean_ttft_s, 0))"
     pairs = (
         f"select {keys}t.n, t.busy_s + {extra} as net_s, t.gaps, t.gaps * c.busy_s / nullif(c.gaps, 0) as control_s, "
         "c.gaps > 0 as is_matched from (select * from arms where arm = 'treated' and gaps > 0) t "
@@ -138,7 +162,7 @@ def _contrast_parts(names: list[str], metric: MetricRow, lever: str) -> list[str
     )
     every = (
         f"select {''.join(f'{name}, ' for name in names)}sum(decode_s) filter (where {counted}) "
-        f"/ sum({metric.denominator}) filter (where {counted}) as tpot_s, count(*) filter (where {counted}) as n, "
+        f"/ {gaps} as every_itl_s, count(*) filter (where {counted}) as n, "
         f"count(*) filter (where {metric_sql.known(metric)}) / nullif(count(*), 0) as coverage, "
         f"{metric_sql.said_columns(metric)[2]} from base group by all"
     )
@@ -166,7 +190,7 @@ def _contrast_items(metric: MetricRow) -> str:
             "case when net.gain is not null then 'derived' end as net_itl_gain_provenance"
         )
     return (
-        f"case when {on_control} then net.treated_itl_s else net.tpot_s end as {metric.name}, "
+        f"case when {on_control} then net.treated_itl_s else net.every_itl_s end as {metric.name}, "
         f"coalesce(case when {on_control} then net.treated_n else net.n end, 0)::bigint as {metric.name}_n, "
         f"net.coverage as {metric.name}_coverage, net.said as {metric.name}_provenance"
     )

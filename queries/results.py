@@ -3,7 +3,7 @@
 In JSON every value is what JSON can hold exactly. A BIGINT is a number however large; HUGEINT and DECIMAL are numbers where a 64-bit
 integer or a double holds them exactly, else text. NaN and the infinities are the texts NaN, Infinity and -Infinity, so that null stays
 "not available". Timestamps are ISO 8601, those with a time zone in UTC with Z. STRUCT and MAP are objects, LIST is an array, BLOB is
-base64; what Arrow has no type for (INTERVAL, BIT, TIME WITH TIME ZONE and the like) is DuckDB's text.
+base64; what Arrow has no type for (INTERVAL, BIT, UHUGEINT, TIME WITH TIME ZONE and the like) is DuckDB's text.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from queries import arrow_values
 
 FORMATS = ("table", "json", "csv", "parquet", "arrow")
 CELL_CHARACTERS = 60
+_DAY_US = 86_400_000_000
 ARROW_KEY = b"leverwatch.answer"
 
 
@@ -40,8 +42,8 @@ class SqlResult:
         return int(self.table.num_rows)
 
     def frame(self) -> pl.DataFrame:
-        """The rows as a Polars frame; a repeated column name gets a number."""
-        frame = pl.from_arrow(_unique(self.table))
+        """The rows as a Polars frame; a repeated column name gets a number, and times with a 24:00:00 among them are texts."""
+        frame = pl.from_arrow(_with_late_times_as_text(_unique(self.table)))
         if not isinstance(frame, pl.DataFrame):
             msg = f"a table was expected from Arrow, {type(frame).__name__} came"
             raise TypeError(msg)
@@ -117,6 +119,15 @@ def _unique(table: pa.Table) -> pa.Table:
         taken.add(unique)
         names.append(unique)
     return table.rename_columns(names)
+
+
+def _with_late_times_as_text(table: pa.Table) -> pa.Table:
+    """Polars has no time of day after 23:59:59.999999 and would make it null."""
+    for n, kind in enumerate(table.schema.types):
+        if pa.types.is_time64(kind) and (pc.max(table.column(n).cast(pa.int64())).as_py() or 0) >= _DAY_US:
+            texts = pa.array(arrow_values.plain(table.column(n).combine_chunks()), pa.string())
+            table = table.set_column(n, table.column_names[n], texts)
+    return table
 
 
 def _cell(value: Any, null: str) -> str:

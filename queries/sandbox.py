@@ -13,7 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -23,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 from queries import child_output
-from queries.hot_copies import HotCopies
+from queries.hot_copies import CopyError, HotCopies
 from queries.results import SqlResult
 from queries.store import Store
 
@@ -40,17 +41,23 @@ class SqlError(ValueError):
 
 @dataclass(frozen=True)
 class SqlLimits:
-    """What one statement may take. `rows` is the limit where the caller names none, `most_rows` the highest that it may name."""
+    """What one statement may take. `rows` is the limit where the caller names none, `most_rows` the highest that it may name.
+
+    `output_values` bounds rows times columns, nested values included; `output_bytes` the answer as Arrow and as JSON. `behind_s` is how
+    old the rows of a relation may be that is costly to copy (see `HotCopies`); at 0 a statement sees all that was committed before it.
+    """
 
     rows: int = 10_000
     most_rows: int = 1_000_000
     wall_s: float = 10.0
     memory_bytes: int = 1 << 30
     output_bytes: int = 128 << 20
+    output_values: int = 2_000_000
     statement_characters: int = 100_000
     threads: int = 2
     at_once: int = 2
     wait_s: float = 10.0
+    behind_s: float = 0.0
 
 
 class Sandbox:
@@ -58,20 +65,14 @@ class Sandbox:
 
     def __init__(self, store: Store, limits: SqlLimits | None = None) -> None:
         self.limits = limits or SqlLimits()
-        self._copies = HotCopies(store)
+        self._copies = HotCopies(store, self.limits.behind_s)
         self._places = threading.BoundedSemaphore(self.limits.at_once)
 
     def run(self, sql: str, params: Mapping[str, Any] | None = None, limit_rows: int | None = None) -> SqlResult:
         """The rows of one reading statement, the first `limit_rows` of them. Raises SqlError."""
         started_s = time.monotonic()
         limit_rows = self._checked(sql, limit_rows)
-        if not self._places.acquire(timeout=self.limits.wait_s):
-            msg = f"{self.limits.at_once} statements are running; none ended within {self.limits.wait_s:g} s"
-            raise SqlError(msg, "busy", "try again in a moment")
-        try:
-            columns, table = self._answer(sql, params, limit_rows)
-        finally:
-            self._places.release()
+        columns, table = self._answer(sql, params, limit_rows)
         truncated = table.num_rows > limit_rows
         return SqlResult(columns, table.slice(0, limit_rows), truncated, time.monotonic() - started_s)
 
@@ -93,11 +94,24 @@ class Sandbox:
 
     def _answer(self, sql: str, params: Mapping[str, Any] | None, limit_rows: int) -> tuple[list[tuple[str, str]], pa.Table]:
         named = _named(sql, self._copies.columns)
-        with self._copies.lease(named) as files:
-            head, body = self._run_child(self._job(sql, params, limit_rows, files))
+        try:
+            with self._copies.lease(named) as files, self._place():  # in this order: who waits for a copy keeps nobody from a place
+                head, body = self._run_child(self._job(sql, params, limit_rows, files))
+        except CopyError as error:
+            raise SqlError(str(error), "crashed", "look at the space left for the data folder") from error
         if "error" in head:
             raise SqlError(**head["error"])
         return [(name, kind) for name, kind in head["columns"]], pa.ipc.open_stream(body).read_all()
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if not self._places.acquire(timeout=self.limits.wait_s):
+            msg = f"{self.limits.at_once} statements are running; none ended within {self.limits.wait_s:g} s"
+            raise SqlError(msg, "busy", "try again in a moment")
+        try:
+            yield
+        finally:
+            self._places.release()
 
     def _job(self, sql: str, params: Mapping[str, Any] | None, limit_rows: int, files: Mapping[str, list[Path]]) -> bytes:
         limits = self.limits
@@ -110,9 +124,14 @@ class Sandbox:
             "wall_s": limits.wall_s,
             "memory_bytes": limits.memory_bytes,
             "output_bytes": limits.output_bytes,
+            "output_values": limits.output_values,
             "threads": limits.threads,
         }
-        return json.dumps(job, default=_json_able).encode()
+        try:
+            return json.dumps(job, default=_json_able).encode()
+        except RecursionError as error:
+            msg = "a parameter is nested too deeply"
+            raise SqlError(msg, "invalid") from error
 
     def _run_child(self, job: bytes) -> tuple[dict[str, Any], memoryview]:
         deadline_s = time.monotonic() + self.limits.wall_s

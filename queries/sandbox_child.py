@@ -15,14 +15,14 @@ from typing import Any, BinaryIO
 import duckdb
 import pyarrow as pa
 
-from queries import statements
+from queries import answer_size, statements
 from queries.parts import quoted, relation_sql
 
 BATCH_ROWS = 2048
 NAMES_HINT = "SHOW TABLES lists the tables, DESCRIBE <table> their columns"
 MEMORY_HINT = "aggregate further, read fewer columns, or narrow started_at"
 # Arrow has no counterpart for these, or one that other readers refuse: they leave as DuckDB's own text.
-_AS_TEXT = frozenset({"interval", "time with time zone", "bit", "union", "bignum", "variant", "geometry", "time_ns"})
+_AS_TEXT = frozenset({"interval", "time with time zone", "bit", "union", "bignum", "uhugeint", "variant", "geometry", "time_ns"})
 
 
 class TooLargeError(ValueError):
@@ -31,9 +31,9 @@ class TooLargeError(ValueError):
 
 def main() -> None:
     """Reads the job, answers it, ends."""
-    job = json.load(sys.stdin.buffer)
-    _limit(job)
     try:
+        job = json.load(sys.stdin.buffer)
+        _limit(job)
         columns, table = _answer(job)
     except (duckdb.Error, MemoryError, RecursionError, ValueError, pa.ArrowException) as error:
         _send(sys.stdout.buffer, {"error": _told(error)})
@@ -61,7 +61,7 @@ def _answer(job: dict[str, Any]) -> tuple[list[tuple[str, str]], pa.Table]:
     connection.execute("begin transaction read only")
     relation = connection.sql(job["sql"], params=job["params"] or None)
     columns = [(name, str(kind)) for name, kind in zip(relation.columns, relation.types, strict=True)]
-    return columns, _read(_plain(relation), job["limit_rows"] + 1, job["output_bytes"])
+    return columns, _read(_plain(relation), job["limit_rows"] + 1, job["output_bytes"], job["output_values"])
 
 
 def _open(job: dict[str, Any]) -> duckdb.DuckDBPyConnection:
@@ -69,7 +69,7 @@ def _open(job: dict[str, Any]) -> duckdb.DuckDBPyConnection:
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # the threads are there; none, and no process, may follow
     for name, files in job["files"].items():
         hot = f"read_parquet([{quoted(files[-1])}])"
-        connection.execute(f'create view "{name}" as {relation_sql(name, hot, files[:-1])}')
+        connection.execute(f'create view "{name}" as {relation_sql(hot, files[:-1])}')
     for name, columns in job["unnamed"].items():
         connection.execute(_shell(name, columns))
     allowed = ", ".join(quoted(file) for files in job["files"].values() for file in files)
@@ -100,20 +100,27 @@ def _is_odd(kind: Any) -> bool:
         return True
     if kind.id not in ("list", "array", "struct", "map", "tuple"):
         return False
-    return any(_is_odd(child) for _, child in kind.children if not isinstance(child, int))
+    inner = [child for _, child in kind.children if not isinstance(child, int)]
+    return not inner or any(_is_odd(child) for child in inner)  # Parquet has no struct without fields
 
 
-def _read(relation: duckdb.DuckDBPyRelation, rows: int, most_bytes: int) -> pa.Table:
-    """The first rows; stops the query when it has them."""
+def _read(relation: duckdb.DuckDBPyRelation, rows: int, most_bytes: int, most_values: int) -> pa.Table:
+    """The first rows; stops the query when it has them, or when they are too many values or bytes, as Arrow or as JSON."""
     reader = relation.to_arrow_reader(BATCH_ROWS)
     batches: list[pa.RecordBatch] = []
+    values = arrow_bytes = json_bytes = 0
     for batch in reader:
         batches.append(batch.slice(0, rows))
-        rows -= len(batches[-1])
-        most_bytes -= batches[-1].nbytes
-        if most_bytes < 0:
-            msg = "the answer is larger than the output limit"
+        size = answer_size.size(batches[-1])
+        values, json_bytes = values + size.values, json_bytes + size.json_bytes
+        arrow_bytes += batches[-1].nbytes
+        if values > most_values:
+            msg = f"the answer has more than {most_values:,} values, in {len(reader.schema)} columns"
             raise TooLargeError(msg)
+        if max(arrow_bytes, json_bytes) > most_bytes:
+            msg = f"the answer is larger than {most_bytes:,} bytes"
+            raise TooLargeError(msg)
+        rows -= len(batches[-1])
         if rows == 0:
             break
     return pa.Table.from_batches(batches, reader.schema)
@@ -122,7 +129,7 @@ def _read(relation: duckdb.DuckDBPyRelation, rows: int, most_bytes: int) -> pa.T
 def _told(error: Exception) -> dict[str, str]:
     message = str(error).strip() or type(error).__name__
     if isinstance(error, TooLargeError):
-        return {"code": "too_large", "message": message, "hint": "ask for fewer or narrower rows, or a lower limit"}
+        return {"code": "too_large", "message": message, "hint": "ask for fewer columns, a lower limit, or aggregate"}
     if isinstance(error, (duckdb.OutOfMemoryException, MemoryError, pa.ArrowMemoryError)):
         return {"code": "memory_limit", "message": message.splitlines()[0], "hint": MEMORY_HINT}
     if isinstance(error, statements.StatementError):
@@ -130,7 +137,7 @@ def _told(error: Exception) -> dict[str, str]:
     if isinstance(error, duckdb.PermissionException):
         return {"code": "refused", "message": message.splitlines()[0], "hint": "only the store's own tables can be read"}
     if isinstance(error, RecursionError):
-        return {"code": "invalid", "message": "the statement is nested too deeply", "hint": "split it by WITH"}
+        return {"code": "invalid", "message": "the statement or a parameter is nested too deeply", "hint": "split it by WITH"}
     names = isinstance(error, (duckdb.CatalogException, duckdb.BinderException))
     return {"code": "invalid", "message": message, "hint": NAMES_HINT if names else ""}
 

@@ -1,7 +1,8 @@
 """Closed hours out of the hot tables, into Parquet files that never change: `parts/<relation>/<hour>-<number>.parquet`.
 
-The views `spans` and `requests` are the hot rows and all parts. A part is written, synced and renamed before the transaction
-that deletes its rows from the hot table and lists it commits: a file that is not listed was never part of the store.
+The views `spans` and `requests` are the hot rows and all parts. A part is written and synced before the transaction that deletes its
+rows from the hot table and lists it commits: a file that is not listed is not part of the store. When a late span makes a sealed
+request anew, the part that holds the old one is written again without it, under another name.
 """
 
 from __future__ import annotations
@@ -9,9 +10,8 @@ from __future__ import annotations
 import os
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-from queries.parts import SEALED, Sealed, quoted, relation_sql
+from queries.parts import SEALED, quoted, relation_sql
 from queries.store import Store, Transaction
 
 SEAL_AFTER = timedelta(hours=1)
@@ -44,65 +44,78 @@ def restore(store: Store) -> None:
 
 def seal_next(store: Store, watermark: datetime) -> int:
     """Seals the oldest closed hour of each relation; gives how many rows moved, 0 when there is nothing to seal."""
-    return sum(_seal(store, sealed, watermark) for sealed in SEALED.values())
+    return sum(_seal(store, relation, watermark) for relation in SEALED)
 
 
-def _seal(store: Store, sealed: Sealed, watermark: datetime) -> int:
+def withdraw(store: Store, transaction: Transaction) -> None:
+    """Takes the requests that the traces of `working_traces` replace out of the parts; the transaction then writes them anew."""
+    span = "(select min(replaced_since) from working_traces) as since, (select max(replaced_until) from working_traces) as until"
+    near = transaction.frame(
+        f'select parts."file", parts.since, parts.until from parts, (select {span}) as near '
+        "where relation = 'requests' and parts.until > near.since and parts.since <= near.until"
+    )
+    replaced = (
+        "exists (select 1 from working_traces w where w.trace_id = part.trace_id "
+        "and part.started_at between w.replaced_since and w.replaced_until)"
+    )
+    for row in near.to_dicts():
+        source = f"read_parquet([{quoted(store.parts / 'requests' / row['file'])}]) as part"
+        if transaction.frame(f"select 1 from {source} where {replaced} limit 1").is_empty():
+            continue
+        transaction.execute("delete from parts where relation = 'requests' and \"file\" = $file", {"file": row["file"]})
+        hour = {"since": row["since"], "until": row["until"]}
+        _write(store, transaction, "requests", f"select part.* from {source} where not {replaced}", hour)
+        _refresh(store, transaction, "requests")
+
+
+def _seal(store: Store, relation: str, watermark: datetime) -> int:
     cutoff = (watermark - SEAL_AFTER).replace(minute=0, second=0, microsecond=0)
     hours = store.rows(
-        f"select date_trunc('hour', started_at) as since, count(*) as held from {sealed.hot} where started_at < $cutoff "
+        f"select date_trunc('hour', started_at) as since, count(*) as held from {relation}_hot where started_at < $cutoff "
         "group by since order by since",
         {"cutoff": cutoff},
     )
-    taken = {row["since"]: row["parts"] for row in _sealed_hours(store, sealed.relation)}
+    taken = {row["since"] for row in store.rows("select distinct since from parts where relation = $relation", {"relation": relation})}
     for hour in hours:
         if hour["since"] not in taken or hour["held"] >= MIN_LATE_ROWS:
-            return _write_part(store, sealed, hour["since"], taken.get(hour["since"], 0))
+            return _seal_hour(store, relation, hour["since"])
     return 0
 
 
-def _sealed_hours(store: Store, relation: str) -> list[dict[str, Any]]:
-    return store.rows("select since, count(*) as parts from parts where relation = $relation group by since", {"relation": relation})
-
-
-def _write_part(store: Store, sealed: Sealed, since: datetime, number: int) -> int:
-    until = since + timedelta(hours=1)
-    name = f"{since:%Y%m%dT%H}-{number:04d}.parquet"
-    path = store.parts / sealed.relation / name
-    hour = {"since": since, "until": until}
+def _seal_hour(store: Store, relation: str, since: datetime) -> int:
+    hour = {"since": since, "until": since + timedelta(hours=1)}
     inside = "started_at >= $since and started_at < $until"
     with store.write() as transaction:
-        chosen = inside
-        if sealed.unit and (before := part_files(store, transaction, sealed.relation)):
-            chosen += f" and ({sealed.unit}) not in ({_units_near(sealed, before)})"
-        rows = f"select * from {sealed.hot} where {chosen} order by started_at"
-        transaction.execute(f"create or replace temp table sealing as {rows}", hour)
-        count = int(transaction.frame("select count(*) as n from sealing").item())
-        if not count:
-            return 0
-        transaction.execute(f"copy (select * from sealing) to {quoted(path)} (format parquet, compression zstd, row_group_size 100000)")
-        _sync(path)
-        transaction.execute(f"delete from {sealed.hot} where {chosen}", hour)
-        size = path.stat().st_size
-        listed = {"relation": sealed.relation, "file": name, "rows": count, "bytes": size} | hour
-        transaction.execute("insert into parts values ($relation, $file, $since, $until, $rows, $bytes)", listed)
-        transaction.execute("drop table sealing")
-        _refresh(store, transaction, sealed.relation)
+        count = _write(store, transaction, relation, f"select * from {relation}_hot where {inside} order by started_at", hour)
+        transaction.execute(f"delete from {relation}_hot where {inside}", hour)
+        _refresh(store, transaction, relation)
     return count
 
 
-def _units_near(sealed: Sealed, files: list[Path]) -> str:
-    """The units that a part about this hour holds already: a newer version of one stays hot, where it hides the older."""
-    listed = ", ".join(quoted(file) for file in files)
-    return (
-        f"select ({sealed.unit}) from read_parquet([{listed}], union_by_name = true) "
-        "where started_at >= $since::timestamptz - interval 1 hour and started_at < $until::timestamptz + interval 1 hour"
-    )
+def _write(store: Store, transaction: Transaction, relation: str, rows: str, hour: dict[str, datetime]) -> int:
+    """Writes the rows of a SELECT as a new part of an hour and lists it; gives how many there were."""
+    transaction.execute(f"create or replace temp table sealing as {rows}", hour if "$since" in rows else None)
+    count = int(transaction.frame("select count(*) as n from sealing").item())
+    if count:
+        path = _fresh_path(store.parts / relation, hour["since"])
+        transaction.execute(f"copy (select * from sealing) to {quoted(path)} (format parquet, compression zstd, row_group_size 100000)")
+        _sync(path)
+        listed = {"relation": relation, "file": path.name, "rows": count, "bytes": path.stat().st_size} | hour
+        transaction.execute("insert into parts values ($relation, $file, $since, $until, $rows, $bytes)", listed)
+    transaction.execute("drop table sealing")
+    return count
+
+
+def _fresh_path(folder: Path, since: datetime) -> Path:
+    """A name no file of that hour has, listed or not: a reader may still be at an older one."""
+    hour = f"{since:%Y%m%dT%H}"
+    number = max((int(path.stem.rpartition("-")[2]) for path in folder.glob(f"{hour}-*.parquet")), default=-1) + 1
+    return folder / f"{hour}-{number:04d}.parquet"
 
 
 def _refresh(store: Store, transaction: Transaction, relation: str) -> None:
     files = part_files(store, transaction, relation)
-    transaction.execute(f"create or replace view {relation} as {relation_sql(relation, SEALED[relation].hot, files)}")
+    transaction.execute(f"create or replace view {relation} as {relation_sql(f'{relation}_hot', files)}")
 
 
 def _sync(path: Path) -> None:

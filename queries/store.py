@@ -18,7 +18,7 @@ Params = Mapping[str, Any] | None
 
 
 class StoreError(RuntimeError):
-    """The data folder cannot be opened: held by another process, or of a schema this version does not know."""
+    """The data folder cannot be opened: held by another process, not writable, or of a schema this version does not know."""
 
 
 class ArrowTable(Protocol):
@@ -54,7 +54,8 @@ class Transaction:
         try:
             return self.execute(sql, params)
         finally:
-            self._connection.unregister("incoming")
+            with suppress(duckdb.Error):  # a failed statement has ended the transaction; its own error is the one to show
+                self._connection.unregister("incoming")
 
 
 class Store:
@@ -63,7 +64,7 @@ class Store:
     def __init__(self, folder: Path, memory_limit: str = "2GB") -> None:
         self.folder = folder
         self.parts = folder / "parts"
-        self.parts.mkdir(parents=True, exist_ok=True)
+        _make(self.parts)
         self._writing = threading.RLock()
         self._root = _open(folder / "live.duckdb", self.parts, memory_limit)
         _migrate(self._root, folder)
@@ -122,15 +123,24 @@ class Store:
     def close(self) -> None:
         """Checkpoints and lets the file go."""
         with self._writing:
-            self._root.execute("checkpoint")
+            with suppress(duckdb.FatalException):  # what a store that gave itself up has committed is in its log
+                self._root.execute("checkpoint")
             self._root.close()
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"{folder}: cannot be made: {error.strerror}; the data folder has to be writable"
+        raise StoreError(msg) from error
 
 
 def _open(path: Path, parts: Path, memory_limit: str) -> duckdb.DuckDBPyConnection:
     try:
         connection = duckdb.connect(str(path))
     except duckdb.IOException as error:
-        msg = f"{path}: cannot be opened; another process may hold it: {error}"
+        msg = f"{path}: cannot be opened; {_matter(str(error))}"
         raise StoreError(msg) from error
     connection.execute("set TimeZone = 'UTC'")
     connection.execute(f"set memory_limit = '{memory_limit}'")
@@ -139,6 +149,15 @@ def _open(path: Path, parts: Path, memory_limit: str) -> duckdb.DuckDBPyConnecti
     connection.execute("set parquet_metadata_cache = true")
     connection.execute("set lock_configuration = true")
     return connection
+
+
+def _matter(said: str) -> str:
+    """What DuckDB says about a file that it cannot open, in terms of what to do."""
+    if "set lock" in said:
+        return f"another process holds it: {said}"
+    if any(reason in said for reason in ("Permission denied", "Read-only file system", "Operation not permitted")):
+        return f"this user may not write there: {said}"
+    return said
 
 
 def _migrate(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:

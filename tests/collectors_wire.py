@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
+from collectors.rows import LATEST_NS
+
 Bytes = st.SearchStrategy[bytes]
 VARINT, FIXED64, LENGTH, GROUP, GROUP_END, FIXED32 = 0, 1, 2, 3, 4, 5
 UINT64 = st.integers(0, 2**64 - 1)
@@ -111,7 +113,7 @@ _link = st.tuples(
 ).map(b"".join)
 _enums = st.integers(-1, 7) | st.sampled_from([2**31, 2**32 + 1, 2**63])
 _status = _shuffled(_text(2, _texts), _number(3, _enums), at_most=3)
-_times = st.integers(1, 2**62)
+_times = st.integers(1, LATEST_NS)
 _span = _with(
     _in(1, st.binary(min_size=16, max_size=16)),
     _in(2, st.binary(min_size=8, max_size=8)),

@@ -16,7 +16,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from collectors import decode, dialects, translate
-from collectors.rows import KINDS, STATUSES, Arrival, span_rows
+from collectors.rows import KINDS, LATEST_NS, STATUSES, Arrival, span_rows
 
 fixed = settings(derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,7 +48,7 @@ def theirs(bodies: list[bytes]) -> tuple[list[Row], int]:
 
 def is_usable(span: Span) -> bool:
     has_ids = hex_id(span.trace_id, 16) and hex_id(span.span_id, 8) and len(span.parent_span_id) in (0, 8)
-    return bool(has_ids) and all(0 < time < 2**63 - 1 for time in times(span))
+    return bool(has_ids) and all(0 < time <= LATEST_NS for time in times(span))
 
 
 def hex_id(raw: bytes, width: int) -> str | None:

@@ -229,3 +229,14 @@ def test_a_loaded_segment_that_goes_while_another_reads_hides_nothing(spool: Spo
     put(spool, b"two")
     monkeypatch.setattr(spool, "_segments", lambda: [0, 1])
     assert read(spool, record.after) == [b"two"]
+
+
+def test_a_caller_that_gives_up_waiting_stops_neither_its_body_nor_the_spool(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, Position(0, 0))
+    given_up = [spool.append("traces", "s", number, b"body") for number in range(50)]
+    assert not any(future.cancel() for future in given_up)
+    spool.append("traces", "s", 99, b"last").result(10)
+    assert spool.is_writing
+    assert len(list(spool.read(Position(0, 0), 1 << 20))) == 51
+    spool.close()
+    assert not spool.is_writing

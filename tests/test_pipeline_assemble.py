@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.assemble import NUMBERS, TEXTS, assemble
+from pipeline.impossible import MOST
 from pipeline.segments import Edges
 
 BEGAN = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -167,6 +168,30 @@ def test_impossible_values_are_set_aside_with_the_trap_they_fell_into() -> None:
     assert taken["cached_tokens"][0] == "500"
     assert "vllm#25780" in taken["cached_tokens"][1]
     assert "negative" in taken["ttft_s"][1]
+
+
+@pytest.mark.parametrize("column", [column for columns in MOST.values() for column in columns if column != "tpot_s"])
+@pytest.mark.parametrize("odd", [2**63 - 1, -(2**63), 1e300, float("inf"), float("nan")])
+def test_a_number_that_no_request_can_have_is_set_aside_and_nothing_derived_from_it_stays(column: str, odd: float) -> None:
+    whole = SCHEMA[column] == pl.Int64
+    if whole and isinstance(odd, float):
+        return
+    usual = {"decode_s": 1.0, "kv_transfer_s": 1.0}
+    frame = pl.DataFrame([{name: vllm(**(usual | {column: odd})).get(name) for name in SCHEMA}], schema=SCHEMA, strict=False)
+    assembled = assemble(frame, Edges())
+    (row,) = assembled.requests.to_dicts()
+    assert row[column] is None
+    assert row["flags"][-1] == "quarantined"
+    taken = {item["column"]: item["reason"] for item in assembled.quarantine.to_dicts()}
+    assert column in taken[column]
+    if column in ("decode_s", "output_tokens"):
+        assert row["tpot_s"] is None
+
+
+def test_large_but_possible_numbers_stay() -> None:
+    (row,) = rows_of(vllm(prompt_tokens=10_000_000, output_tokens=1_000_000, e2e_s=90_000.0, decode_s=80_000.0, temperature=2.0, gpus=576))
+    assert row["flags"] == []
+    assert (row["prompt_tokens"], row["output_tokens"], row["decode_s"]) == (10_000_000, 1_000_000, 80_000.0)
 
 
 def test_a_ring_of_parents_ends() -> None:

@@ -137,3 +137,34 @@ def test_a_trace_that_lasts_for_hours_keeps_its_older_requests(room: EngineRoom)
     room.drain()
     assert room.store.rows("select count(*) as n, count(distinct request_id) as ids from requests") == [{"n": 5, "ids": 5}]
     assert room.store.rows("select sum(n)::bigint as n from cells where metric = 'requests'") == [{"n": 5}]
+
+
+def test_a_leg_that_gives_a_sealed_request_its_name_does_not_double_it(room: EngineRoom) -> None:
+    tap = span(9, trace_id=(1).to_bytes(16, "big"), name="response_body", attributes=[attribute("leverwatch.body.cached_tokens", 5)])
+    put(room, body(tap, scope="leverwatch.response_tap"), request(50, minutes=240))
+    room.drain()
+    assert room.store.rows("select flags from requests where trace_id = $t", {"t": f"{1:032x}"}) == [{"flags": ["body_only"]}]
+    named = [attribute("gen_ai.request.id", "r-1"), DECODE, TOKENS]
+    engine = span(1, parent_span_id=(9).to_bytes(8, "big"), attributes=named)
+    put(room, body(engine))
+    room.drain()
+    rows = room.store.rows("select request_id, cached_tokens, output_tokens from requests where trace_id = $t", {"t": f"{1:032x}"})
+    assert rows == [{"request_id": "r-1", "cached_tokens": 5, "output_tokens": 11}]
+
+
+def test_a_ring_of_parents_and_a_very_deep_chain_hold_up_nothing(room: EngineRoom) -> None:
+    one_trace = {"trace_id": (8).to_bytes(16, "big")}
+    ring = [span(n, parent_span_id=(n % 3 + 1).to_bytes(8, "big"), **one_trace) for n in (1, 2, 3)]
+    deep = [span(n, trace_id=(9).to_bytes(16, "big"), parent_span_id=(n + 1).to_bytes(8, "big")) for n in range(10, 400)]
+    put(room, body(*ring), body(*deep), request(7))
+    assert room.drain()
+    assert room.store.rows("select count(*) as n from requests where trace_id = $t", {"t": f"{7:032x}"}) == [{"n": 1}]
+    assert room.store.rows("select count(*) as n from dirty_traces") == [{"n": 0}]
+
+
+def test_a_sender_far_behind_the_others_holds_up_no_block(room: EngineRoom) -> None:
+    put(room, request(1, minutes=1.7), request(2, minutes=30))
+    slow = request(3, minutes=-1800)
+    room.spool.append("traces", "slow clock", ARRIVAL, slow).result(10)
+    room.drain()
+    assert room.store.rows("select count(distinct until) as blocks from effects where until > timestamptz '2023-11-14'")[0]["blocks"] >= 1

@@ -176,5 +176,39 @@ def test_a_request_with_no_judging_key_is_in_no_cell() -> None:
     assert measure.cells(frame.with_row_index("row")).is_empty()
 
 
+BASE: dict[str, Any] = {
+    **dict.fromkeys(("prompt_tokens", "cached_tokens", "output_tokens", "draft_tokens", "accepted_tokens", "verify_steps"), 5),
+    **dict.fromkeys(("kv_transfer_bytes", "batch_at_admission"), 5),
+    **dict.fromkeys(("decode_s", "ttft_s", "e2e_s", "queue_s", "kv_transfer_s", "link_peak_bytes_per_s"), 1.0),
+    **{"replica": "a", "model": "m", "arm": "treated", "after_s": 0, "outcome": "ok"},
+}
+
+
+def test_counts_near_the_largest_whole_number_fail_no_report_and_wrap_no_cell(store: Store) -> None:
+    most = 2**63 - 1
+    odd = BASE | {"accepted_tokens": most, "verify_steps": most, "prompt_tokens": most, "output_tokens": -most - 1, "decode_s": 1e308}
+    frame = frame_of([odd] * 3)
+    with store.write() as transaction:
+        transaction.execute("delete from requests_hot")
+        stored = frame.drop("arm", "after_s", "arms", "levers").with_row_index("request_id")
+        stored = stored.with_columns(
+            pl.col("request_id").cast(pl.String), pl.lit("t").alias("trace_id"), pl.col("started_at").alias("ended_at")
+        )
+        transaction.insert("requests_hot", stored)
+    columns = store.frame("select * from requests limit 0").columns
+    assert store.rows(report(METRICS, columns, ["model"]).sql)[0]["acceptance_length"] == 2.0
+    length = measure.cells(frame.with_row_index("row")).filter(pl.col("metric") == "acceptance_length")
+    assert length["num"].to_list() == [6.0 * 2**63]
+
+
+def test_only_the_known_levers_and_arms_are_measured() -> None:
+    rows = frame_of([BASE, BASE | {"arm": "made up"}]).with_row_index("row")
+    made_up = [{"key": f"l{number}", "value": "on"} for number in range(50)] + [{"key": "prefix_caching", "value": "on"}]
+    named = rows.with_columns(pl.Series("levers", [made_up, made_up], dtype=rows.schema["arms"]))
+    cells = measure.cells(named)
+    assert set(cells.select("lever", "arm").unique().rows()) == {("speculation", "treated"), ("prefix_caching", "treated")}
+    assert cells.filter((pl.col("metric") == measure.REQUESTS) & (pl.col("lever") == "speculation"))["n"].to_list() == [1]
+
+
 def test_blocks_are_five_minutes_from_the_epoch() -> None:
     assert (BEGAN + timedelta(seconds=measure.BLOCK_S)).timestamp() % 300 == 0

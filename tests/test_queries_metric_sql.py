@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from leverwatch.config import Config, SqlConfig
+from leverwatch.engine_room import EngineRoom
 from pipeline.metrics import METRICS, Metric, chosen
 from queries.report import ReportError, moment, report
+from queries.store import Store
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -50,7 +55,72 @@ def test_a_time_is_iso_8601_in_utc_or_an_age(text: str, expected: datetime) -> N
     assert moment(text, NOW) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9999999999d",
+        "9" * 5000 + "s",
+        "800000d",
+        "9999-12-31T23:59:59-14:00",
+        "0001-01-01T00:00:00+14:00",
+        "yesterday",
+        "10000-01-01",
+        "",
+    ],
+)
+def test_a_time_outside_the_calendar_or_none_at_all_is_refused(text: str) -> None:
+    with pytest.raises(ReportError, match=r"ISO 8601 or an age such as 90m, 24h, 7d is taken"):
+        moment(text, NOW)
+
+
+def test_a_key_or_a_metric_is_taken_once() -> None:
+    with pytest.raises(ReportError, match="key 'model' came twice"):
+        report(chosen(None), COLUMNS, ["model", "tenant", "model"])
+    with pytest.raises(ReportError, match="metric 'net_itl_s' came twice"):
+        report(chosen(("net_itl_s", "net_itl_s")), COLUMNS)
+
+
+def test_every_column_is_a_key_of_every_metric_or_refused_with_the_metric_that_has_it(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    columns = store.frame("select * from requests limit 0").columns
+    refused = set()
+    for key in columns:
+        for metrics in [METRICS, *([metric] for metric in METRICS)]:
+            try:
+                asked = report(metrics, columns, [key], since=NOW)
+            except ReportError as error:
+                assert f"key {key!r} is also a column of metric" in str(error)
+                refused.add((key, len(metrics)))
+            else:
+                assert store.frame(f"explain {asked.sql}", asked.params).height
+    store.close()
+    assert refused == {(name, count) for name in ("tpot_s", "batch_at_admission") for count in (1, len(METRICS))}
+
+
 @pytest.mark.parametrize("key", ["nope", "lever.", "lever.x'] or ['", "model; drop", 'model"'])
 def test_a_key_that_is_no_column_is_refused(key: str) -> None:
     with pytest.raises(ReportError, match=r"is unknown;.* taken: a column of requests"):
         report(chosen(None), COLUMNS, [key])
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[EngineRoom]:
+    """A data folder with three requests of three models, one of them named like a parameter."""
+    opened = EngineRoom(tmp_path, Config(sql=SqlConfig(limit_rows=2)))
+    rows = pl.DataFrame({"request_id": ["a", "b", "c"], "model": ["$since", "m", "n"], "started_at": NOW, "ended_at": NOW})
+    with opened.store.write() as transaction:
+        transaction.insert("requests_hot", rows.with_columns(pl.lit("t").alias("trace_id"), pl.lit("ok").alias("outcome")))
+    yield opened
+    opened.close()
+
+
+def test_a_strangers_condition_is_taken_to_the_letter(room: EngineRoom) -> None:
+    frame = room.report(by=["model"], metrics=["error_rate"], since=NOW, until=NOW + timedelta(hours=1), where="model = '$since'")
+    assert frame["model"].to_list() == ["$since"]
+    assert room.report(metrics=["error_rate"], since=NOW + timedelta(hours=1), where="model <> '$until'")["requests"].to_list() == []
+
+
+def test_a_report_with_a_condition_is_whole_or_refused(room: EngineRoom) -> None:
+    assert room.report(by=["model"], metrics=["error_rate"], where="model in ('m', 'n')").height == 2
+    with pytest.raises(ReportError, match=r"the report has more than 2 segments, .*: name fewer keys, or narrow it"):
+        room.report(by=["model"], metrics=["error_rate"], where="true")

@@ -34,6 +34,9 @@ VALUES = {
     "'0044-03-15 (BC)'::timestamp": "-0043-03-15T00:00:00.000000",
     "date '2026-01-02'": "2026-01-02",
     "time '03:04:05'": "03:04:05",
+    "time '24:00:00'": "24:00:00",
+    "time '03:04:05.000006'": "03:04:05.000006",
+    "'340282366920938463463374607431768211455'::uhugeint": "340282366920938463463374607431768211455",
     "interval 3 day": "3 days",
     "'0101'::bit": "0101",
     "'\\xAA'::blob": "qg==",
@@ -66,6 +69,21 @@ def everything(sandbox: Sandbox) -> SqlResult:
 
 def test_every_type_becomes_what_json_can_hold(everything: SqlResult) -> None:
     assert dict(zip(VALUES, everything.rows()[0], strict=True)) == VALUES
+
+
+def test_one_value_of_every_type_of_duckdb_leaves_in_every_format(sandbox: Sandbox) -> None:
+    answer = sandbox.run("from test_all_types()")
+    assert answer.row_count == len(answer.rows()) == 3
+    assert json.loads(json.dumps(answer.json_able(), allow_nan=False))["row_count"] == 3
+    assert answer.csv().count("\n") >= 4
+    assert "(3 rows)" in answer.text()
+    assert pq.read_table(io.BytesIO(answer.parquet())).num_rows == 3
+    assert SqlResult.from_arrow(answer.arrow()).rows() == answer.rows()
+    assert answer.frame().height == 3
+
+
+def test_a_frame_never_makes_24_o_clock_a_null(sandbox: Sandbox) -> None:
+    assert sandbox.run("from (values (time '24:00:00'), (null)) as t(time_of_day)").frame()["time_of_day"].to_list() == ["24:00:00", None]
 
 
 def test_the_json_text_is_strict_and_names_duckdb_types(everything: SqlResult) -> None:

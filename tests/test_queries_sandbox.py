@@ -132,6 +132,39 @@ def test_an_answer_that_is_too_wide_is_an_error(make: Make) -> None:
     assert _error(narrow, "select repeat('x', 1000000) from range(10)").code == "too_large"
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select " + ", ".join(["range % 2 = 0"] * 150) + " from range(1000000)",
+        "select " + ", ".join(["null"] * 150) + " from range(1000000)",
+        "select [null for x in range(1000)] from range(1000000)",
+        "select repeat(chr(1), 100000) from range(1000)",
+        f"select 'a'::enum('a', '{'b' * 50000}'), (case when range > 0 then '{'b' * 20000}' end)::enum('{'b' * 20000}') from range(20000)",
+        f"select {{'{'k' * 50000}': range}} from range(10000)",
+    ],
+    ids=["booleans", "nulls", "nested nulls", "escapes", "enum", "field names"],
+)
+def test_what_is_small_in_arrow_and_large_in_json_is_too_large_before_it_reaches_the_owner(sandbox: Sandbox, sql: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        sandbox.run(sql, limit_rows=1_000_000)
+    assert caught.value.code == "too_large", caught.value.message
+    assert caught.value.hint
+
+
+def test_a_million_rows_of_two_columns_are_an_answer(sandbox: Sandbox) -> None:
+    assert sandbox.run("select range, null from range(999999)", limit_rows=1_000_000).row_count == 999_999
+
+
+@pytest.mark.parametrize("depth", [900, 3_000, 100_000])
+def test_a_parameter_that_is_nested_deeply_is_invalid_or_a_value(sandbox: Sandbox, depth: int) -> None:
+    nested: list[object] = []
+    for _ in range(depth):
+        nested = [nested]
+    with pytest.raises(SqlError) as caught:
+        sandbox.run("select $a::varchar", {"a": nested})
+    assert caught.value.code == "invalid", caught.value.message
+
+
 def test_rows_over_the_limit_are_cut_and_said(sandbox: Sandbox) -> None:
     cut, whole = sandbox.run("from range(100)", limit_rows=10), sandbox.run("from range(10)", limit_rows=10)
     assert (cut.row_count, cut.truncated) == (10, True)
@@ -194,6 +227,78 @@ def test_a_file_in_use_outlives_the_rows_it_was_made_of(tmp_path: Path) -> None:
     copies.close()
     store.close()
     assert not second["watermarks"][0].exists()
+
+
+class _Gate:
+    """Holds back the copy of one relation until it is opened."""
+
+    def __init__(self, copies: HotCopies, relation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.entered, self.opened, self.made = threading.Event(), threading.Event(), 0
+        make = copies._made
+
+        def made(name: str) -> object:
+            if name == relation:
+                self.made += 1
+                self.entered.set()
+                assert self.opened.wait(20)
+            return make(name)
+
+        monkeypatch.setattr(copies, "_made", made)
+
+
+def test_a_relation_is_answered_while_another_is_copied(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = make(SqlLimits(at_once=1, wait_s=0.05))
+    gate = _Gate(sandbox._copies, "spans", monkeypatch)
+    slow = threading.Thread(target=lambda: sandbox.run("select count(*) from spans"))
+    slow.start()
+    assert gate.entered.wait(10)
+    assert sandbox.run("select count(*) from policies").row_count == 1
+    gate.opened.set()
+    slow.join()
+
+
+def test_those_who_waited_for_a_copy_share_the_next_one_though_rows_arrived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read() -> None:
+        with copies.lease(["watermarks"]) as files:
+            seen.append(files["watermarks"][0])
+
+    store, seen = Store(tmp_path), []
+    copies = HotCopies(store)
+    gate = _Gate(copies, "watermarks", monkeypatch)
+    waiting = [threading.Thread(target=read) for _ in range(5)]
+    for thread in waiting:
+        thread.start()
+    assert gate.entered.wait(10)
+    _watermark(store, "meanwhile")
+    gate.opened.set()
+    for thread in waiting:
+        thread.join()
+    assert gate.made <= 2
+    assert len(seen) == 5
+    copies.close()
+    store.close()
+    assert not list((tmp_path / "parts" / "hot").iterdir())
+
+
+def test_a_costly_copy_is_given_again_while_young_and_a_cheap_one_is_not(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    copies = HotCopies(store, behind_s=60.0)
+    for took_s, same in ((0.0, False), (100.0, True)):
+        with copies.lease(["watermarks"]) as first:
+            copies._copies["watermarks"].took_s = took_s
+        _watermark(store, f"newer than a copy of {took_s} s")
+        with copies.lease(["watermarks"]) as second:
+            assert (first == second) is same
+    copies.close()
+    store.close()
+
+
+def test_rows_that_cannot_be_copied_are_said_and_leave_no_file(make: Make) -> None:
+    sandbox = make(SqlLimits())
+    sandbox._copies._sources["flips"] = "nowhere"
+    sandbox._copies._store._changed["nowhere"] = 1
+    assert "flips cannot be copied" in _error(sandbox, "from flips").message
+    assert not list(sandbox._copies._folder.iterdir())
 
 
 def test_a_child_that_dies_gives_a_clear_error(make: Make) -> None:

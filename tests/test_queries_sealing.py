@@ -38,6 +38,9 @@ def put(store: Store, *rows: tuple[str, float, int]) -> None:
         ]
     )  # fmt: skip
     with store.write() as transaction:
+        near = "min(started_at) - interval 30 minute as replaced_since, max(started_at) + interval 30 minute as replaced_until"
+        transaction.using(frame, f"create or replace temp table working_traces as select trace_id, {near} from incoming group by trace_id")
+        sealing.withdraw(store, transaction)
         transaction.using(frame, "delete from requests_hot where trace_id in (select trace_id from incoming)")
         transaction.insert("requests_hot", frame)
 
@@ -68,13 +71,32 @@ def test_an_hour_is_closed_only_an_hour_behind_the_watermark(store: Store) -> No
     assert seal_all(store, HOUR + timedelta(minutes=120)) == 1
 
 
-def test_a_late_version_of_a_sealed_request_hides_the_older_one_and_stays_hot(store: Store) -> None:
+def test_a_late_version_of_a_sealed_request_takes_the_older_one_out_of_its_part(store: Store) -> None:
     put(store, ("a", 1, 10), ("b", 2, 20))
     seal_all(store)
     put(store, ("a", 1, 99))
     assert seen(store) == [("a", 99), ("b", 20)]
-    assert seal_all(store) == 0
-    assert seen(store) == [("a", 99), ("b", 20)]
+    (part,) = sealing.part_files_of(store, "requests")
+    assert part.name == "20261129T10-0001.parquet"
+    assert store.rows(f"select trace_id from read_parquet('{part}')") == [{"trace_id": "b"}]
+
+
+def test_a_part_whose_last_request_is_made_anew_is_listed_no_longer(store: Store) -> None:
+    put(store, ("a", 1, 10))
+    seal_all(store)
+    put(store, ("a", 1, 99))
+    assert seen(store) == [("a", 99)]
+    assert sealing.part_files_of(store, "requests") == []
+    assert seal_all(store) == 1
+    assert seen(store) == [("a", 99)]
+
+
+def test_late_rows_of_an_hour_that_has_a_part_wait_and_hold_up_no_later_hour(store: Store) -> None:
+    put(store, ("a", 1, 10))
+    seal_all(store)
+    put(store, ("z", 2, 30), ("c", 61, 40))
+    assert seal_all(store) == 1
+    assert [row["trace_id"] for row in store.rows("select trace_id from requests_hot")] == ["z"]
 
 
 def test_a_late_new_request_of_a_sealed_hour_is_seen_from_the_hot_rows(store: Store) -> None:

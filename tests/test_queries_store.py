@@ -54,6 +54,39 @@ def test_a_folder_is_held_by_one_process_and_the_error_names_it(tmp_path: Path) 
     assert str(tmp_path) in other.stderr
 
 
+def test_the_first_error_of_a_statement_that_reads_a_frame_is_the_one_shown(store: Store) -> None:
+    with pytest.raises(duckdb.ConversionException, match="not-a-time"), store.write() as transaction:
+        transaction.using(pl.DataFrame({"moment": ["not-a-time"]}), "insert into dirty_blocks select moment::timestamptz from incoming")
+    with store.write() as transaction:
+        assert (
+            transaction.using(pl.DataFrame({"moment": ["2026-01-01"]}), "insert into dirty_blocks select moment::timestamptz from incoming")
+            == 1
+        )
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ('Cannot open file "live.duckdb": Permission denied', "this user may not write there"),
+        ('Cannot open file "live.duckdb": Read-only file system', "this user may not write there"),
+        ('Could not set lock on file "live.duckdb": Conflicting lock is held in python (PID 7)', "another process holds it"),
+    ],
+)
+def test_what_keeps_a_folder_from_opening_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str) -> None:
+    def refuse(*_: object) -> None:
+        raise duckdb.IOException(said)
+
+    monkeypatch.setattr(duckdb, "connect", refuse)
+    with pytest.raises(StoreError, match=told):
+        Store(tmp_path)
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="Not a directory"):
+        Store(tmp_path / "file" / "data")
+
+
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     first = Store(tmp_path)
     with first.write() as transaction:

@@ -1,7 +1,7 @@
 with base as (select *
 from requests),
 plain as (select count(*) as requests,
-    sum(cast(cached_tokens > 0 as double)) filter (where cached_tokens is not null) / nullif(count(*) filter (where cached_tokens is not null),
+    sum(cast(cached_tokens::double > 0 as double)) filter (where cached_tokens is not null) / nullif(count(*) filter (where cached_tokens is not null),
 0) as cache_hit_rate,
     count(*) filter (where cached_tokens is not null) as cache_hit_rate_n,
     count(*) filter (where cached_tokens is not null) / nullif(count(*),

@@ -1,13 +1,13 @@
 with base as (select *
 from requests),
 plain as (select count(*) as requests,
-    sum(cast(accepted_tokens as double)) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens > 0)) / nullif(sum(cast(draft_tokens as double)) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens > 0)),
+    sum(cast(accepted_tokens::double as double)) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens::double > 0)) / nullif(sum(cast(draft_tokens::double as double)) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens::double > 0)),
 0) as draft_acceptance,
-    count(*) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens > 0)) as draft_acceptance_n,
+    count(*) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens::double > 0)) as draft_acceptance_n,
     count(*) filter (where accepted_tokens is not null and draft_tokens is not null) / nullif(count(*),
 0) as draft_acceptance_coverage,
     nullif(array_to_string(list_sort(list_distinct(flatten(list(distinct list_distinct([provenance['accepted_tokens'],
-    provenance['draft_tokens']])) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens > 0))))),
+    provenance['draft_tokens']])) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens::double > 0))))),
 '+'),
 '') as draft_acceptance_provenance
 from base group by all) select *

@@ -1,13 +1,13 @@
 with base as (select *
 from requests),
 plain as (select count(*) as requests,
-    sum(cast(cached_tokens as double)) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens > 0)) / nullif(sum(cast(prompt_tokens as double)) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens > 0)),
+    sum(cast(cached_tokens::double as double)) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens::double > 0)) / nullif(sum(cast(prompt_tokens::double as double)) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens::double > 0)),
 0) as skipped_token_ratio,
-    count(*) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens > 0)) as skipped_token_ratio_n,
+    count(*) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens::double > 0)) as skipped_token_ratio_n,
     count(*) filter (where cached_tokens is not null and prompt_tokens is not null) / nullif(count(*),
 0) as skipped_token_ratio_coverage,
     nullif(array_to_string(list_sort(list_distinct(flatten(list(distinct list_distinct([provenance['cached_tokens'],
-    provenance['prompt_tokens']])) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens > 0))))),
+    provenance['prompt_tokens']])) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens::double > 0))))),
 '+'),
 '') as skipped_token_ratio_provenance
 from base group by all) select *
