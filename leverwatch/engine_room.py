@@ -36,7 +36,7 @@ def utc_now() -> datetime:
 class EngineRoom:
     """Everything that works on one data folder, opened."""
 
-    def __init__(self, folder: Path, config: Config, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, folder: Path, config: Config, clock: Callable[[], datetime] = utc_now, sql_behind_s: float = 0.0) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.config, self.clock = folder, config, clock
         self.store = Store(folder, config.store.memory_limit)
@@ -44,7 +44,8 @@ class EngineRoom:
         self.loader = Loader(self.store, keep_content=config.store.keep_content)
         limit = config.store.limit_backlog_bytes
         self.spool = Spool(folder / "spool", self.loader.position(), limit_backlog_bytes=limit)
-        limits = SqlLimits(rows=config.sql.limit_rows, wall_s=config.sql.limit_s, memory_bytes=config.sql.limit_bytes)
+        asked = config.sql
+        limits = SqlLimits(rows=asked.limit_rows, wall_s=asked.limit_s, memory_bytes=asked.limit_bytes, behind_s=sql_behind_s)
         self.sandbox = Sandbox(self.store, limits)
         self.edges = segments.Edges()
         self.policies = policies(config)
@@ -133,7 +134,7 @@ class EngineRoom:
         params = {name: value.isoformat() for name, value in question.params.items()}
         answer = self.sandbox.run(question.sql, params)
         if answer.truncated:
-            msg = f"the report has more than {answer.row_count} segments, the most that one with a `where` gives: name fewer keys, or narrow it"
+            msg = f"the report has more than {answer.row_count} segments, the most where `where` is given: name fewer keys or narrow it"
             raise report.ReportError(msg)
         return answer.frame()
 

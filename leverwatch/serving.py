@@ -29,6 +29,7 @@ from leverwatch.worker import Worker
 
 DRAIN_S = 6.0
 GRACE_S = 2.0
+SQL_BEHIND_S = 2.0  # how old the copy of hot rows may be that ad-hoc SQL reads, so that not each question makes a new one
 
 
 class ServeError(RuntimeError):
@@ -49,7 +50,7 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
     web_socket = _listen(where.host, where.port, "--port")
     otlp_socket = _listen(where.host, where.otlp_http_port, "--otlp-http-port")
     _listen(where.host, where.grpc_port, "--grpc-port").close()  # so that a taken port is told before the folder is made
-    room = EngineRoom(folder, config)
+    room = EngineRoom(folder, config, sql_behind_s=SQL_BEHIND_S)
     try:
         asyncio.run(_Server(room, web_socket, otlp_socket).run(announce))
     finally:

@@ -53,8 +53,8 @@ def assemble(spans: pl.DataFrame, edges: segments.Edges) -> Assembled:
         else:
             requests = requests.join(_chosen(legs, column), on="group", how="left")
     requests = _with_derived(_with_outcome(requests))
-    requests = requests.with_columns(_provenance())
     requests, taken = quarantined(requests)
+    requests = requests.with_columns(_provenance())
     return Assembled(_with_buckets(requests, edges).select(COLUMNS), taken)
 
 
@@ -113,7 +113,9 @@ def _chosen(legs: pl.DataFrame, column: str) -> pl.DataFrame:
         order = pl.when(pl.col("phase") == "prefill").then(-1).otherwise(order)
     known = known.with_columns(order.alias("order"))
     best = known.filter(pl.col("order") == pl.col("order").min().over("group"))
-    value = pl.col(column).sum() if column in SUMMED else pl.col(column).max()
+    value = pl.col(column).max()
+    if column in SUMMED:  # summed as reals: whole numbers near 2^63 would wrap to plausible ones, and not be quarantined
+        value = pl.col(column).cast(pl.Float64).sum().clip(-(2.0**62), 2.0**62).cast(pl.Int64)
     if column in TEXTS:
         value = pl.col(column).sort_by("row").last()
     return best.group_by("group").agg(value.alias(column), pl.col("source").first().alias(f"{column}_from"))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 _OTHER_BYTES = 24  # a number, a moment, an id
 _WORD_BYTES = 6  # null, true, false and a comma
-_QUOTED_BYTES = 4  # two quotes, a comma, a space
+_QUOTED_BYTES = 6  # two quotes, a comma and a space, or null, a comma and a space
 _CONTROL_BYTES = 5  # what JSON adds to a control character
 _FIRST_PRINTABLE = 32
 

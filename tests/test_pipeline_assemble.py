@@ -214,3 +214,9 @@ def test_the_order_of_arrival_changes_nothing(seed: int) -> None:
     expected = rows_of(*spans)
     random.Random(seed).shuffle(spans)
     assert rows_of(*spans) == expected
+
+
+def test_absurd_counts_of_several_legs_do_not_wrap_to_a_plausible_sum() -> None:
+    (row,) = rows_of(*(vllm(name, output_tokens=2**62) for name in "abcd"))
+    assert (row["output_tokens"], row["flags"]) == (None, ["multi_sample", "quarantined"])
+    assert "output_tokens" not in {pair["key"] for pair in row["provenance"]}

@@ -177,10 +177,14 @@ def test_a_request_with_no_judging_key_is_in_no_cell() -> None:
 
 
 BASE: dict[str, Any] = {
+    "replica": "a",
+    "model": "m",
+    "arm": "treated",
+    "after_s": 0,
+    "outcome": "ok",
     **dict.fromkeys(("prompt_tokens", "cached_tokens", "output_tokens", "draft_tokens", "accepted_tokens", "verify_steps"), 5),
     **dict.fromkeys(("kv_transfer_bytes", "batch_at_admission"), 5),
     **dict.fromkeys(("decode_s", "ttft_s", "e2e_s", "queue_s", "kv_transfer_s", "link_peak_bytes_per_s"), 1.0),
-    **{"replica": "a", "model": "m", "arm": "treated", "after_s": 0, "outcome": "ok"},
 }
 
 
@@ -202,7 +206,7 @@ def test_counts_near_the_largest_whole_number_fail_no_report_and_wrap_no_cell(st
 
 
 def test_only_the_known_levers_and_arms_are_measured() -> None:
-    rows = frame_of([BASE, BASE | {"arm": "made up"}]).with_row_index("row")
+    rows = frame_of([BASE, BASE | {"arm": "made up"}]).drop("arm").with_row_index("row")
     made_up = [{"key": f"l{number}", "value": "on"} for number in range(50)] + [{"key": "prefix_caching", "value": "on"}]
     named = rows.with_columns(pl.Series("levers", [made_up, made_up], dtype=rows.schema["arms"]))
     cells = measure.cells(named)

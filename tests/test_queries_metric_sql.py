@@ -85,7 +85,7 @@ def test_every_column_is_a_key_of_every_metric_or_refused_with_the_metric_that_h
     columns = store.frame("select * from requests limit 0").columns
     refused = set()
     for key in columns:
-        for metrics in [METRICS, *([metric] for metric in METRICS)]:
+        for metrics in (METRICS, chosen(("tpot_s",)), chosen(("net_itl_s", "net_itl_gain")), chosen(("batch_at_admission",))):
             try:
                 asked = report(metrics, columns, [key], since=NOW)
             except ReportError as error:
@@ -117,10 +117,10 @@ def room(tmp_path: Path) -> Iterator[EngineRoom]:
 def test_a_strangers_condition_is_taken_to_the_letter(room: EngineRoom) -> None:
     frame = room.report(by=["model"], metrics=["error_rate"], since=NOW, until=NOW + timedelta(hours=1), where="model = '$since'")
     assert frame["model"].to_list() == ["$since"]
-    assert room.report(metrics=["error_rate"], since=NOW + timedelta(hours=1), where="model <> '$until'")["requests"].to_list() == []
+    assert room.report(metrics=["error_rate"], since=NOW + timedelta(hours=1), where="model <> '$until'")["requests"].to_list() == [0]
 
 
 def test_a_report_with_a_condition_is_whole_or_refused(room: EngineRoom) -> None:
     assert room.report(by=["model"], metrics=["error_rate"], where="model in ('m', 'n')").height == 2
-    with pytest.raises(ReportError, match=r"the report has more than 2 segments, .*: name fewer keys, or narrow it"):
+    with pytest.raises(ReportError, match=r"the report has more than 2 segments, .*: name fewer keys or narrow it"):
         room.report(by=["model"], metrics=["error_rate"], where="true")

@@ -257,27 +257,18 @@ def test_a_relation_is_answered_while_another_is_copied(make: Make, monkeypatch:
     slow.join()
 
 
-def test_those_who_waited_for_a_copy_share_the_next_one_though_rows_arrived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def read() -> None:
-        with copies.lease(["watermarks"]) as files:
-            seen.append(files["watermarks"][0])
-
-    store, seen = Store(tmp_path), []
+def test_a_copy_begun_after_a_reader_asked_serves_it_though_rows_arrived_since(tmp_path: Path) -> None:
+    store = Store(tmp_path)
     copies = HotCopies(store)
-    gate = _Gate(copies, "watermarks", monkeypatch)
-    waiting = [threading.Thread(target=read) for _ in range(5)]
-    for thread in waiting:
-        thread.start()
-    assert gate.entered.wait(10)
-    _watermark(store, "meanwhile")
-    gate.opened.set()
-    for thread in waiting:
-        thread.join()
-    assert gate.made <= 2
-    assert len(seen) == 5
+    asked_s = time.monotonic()
+    with copies.lease(["watermarks"]) as first:
+        _watermark(store, "after the copy began")
+        waited = copies._take("watermarks", asked_s)
+        assert [waited.path] == first["watermarks"]
+        assert copies._take("watermarks", time.monotonic()).path != waited.path
+    assert waited.path.exists()
     copies.close()
     store.close()
-    assert not list((tmp_path / "parts" / "hot").iterdir())
 
 
 def test_a_costly_copy_is_given_again_while_young_and_a_cheap_one_is_not(tmp_path: Path) -> None:
