@@ -27,7 +27,7 @@ class Why:
 
 
 NO_KEY = Why("no key known", "no key of a segment is known: set leverwatch.model")
-OLDER = Why("older than what is judged", "older than what is judged: load it into a folder of its own")
+OLDER = Why("being judged", "being judged: history that came late is worked through block by block")
 OPEN = Why("its first block is still open", f"its first block is still open. {WAITS}")
 BEHIND = Why("being measured", "being measured: what arrived is not worked through yet")
 UNKNOWN = Why("no verdict yet", "no verdict has been written for this segment")

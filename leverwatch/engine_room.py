@@ -60,7 +60,7 @@ class EngineRoom:
             ("load", self._load),
             ("assemble", lambda: jobs.assemble_next(self.store, self.edges)),
             ("measure", lambda: jobs.measure_next(self.store)),
-            ("compare", lambda: jobs.compare_next(self.store)),
+            ("compare", lambda: jobs.compare_next(self.store, late=not self.spool.backlog_bytes)),
             ("judge", self._judge),
             ("seal", self._seal),
         )
@@ -98,7 +98,12 @@ class EngineRoom:
     def _judge(self) -> int:
         live = self.is_caught_up() and self.has_live_sender()
         mark = jobs.watermark(self.store)
-        return alerts.run.run(self.store, self.policies, self.clock(), mark, caught_up=live, base_url=self.base_url)
+        since = jobs.unjudged_since(self.store)
+        before = since - jobs.BLOCK if since else None
+        done = alerts.run.run(self.store, self.policies, self.clock(), mark, caught_up=live, since=before, base_url=self.base_url)
+        if since:
+            jobs.mark_judged(self.store)
+        return done
 
     def _seal(self) -> int:
         """Seals an hour when nothing waits to be loaded, and now and then when something always does."""

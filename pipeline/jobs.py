@@ -102,6 +102,7 @@ def measure_next(store: Store) -> int:
             rows = cells(requests.with_row_index("row"))
             if not rows.is_empty():
                 transaction.insert("cells", rows)
+        transaction.execute(files.question("measure_reopen"), {"block_s": BLOCK_S})
         transaction.execute("delete from dirty_blocks where block_started_at in (select block_started_at from working_blocks)")
         return len(transaction.frame("select block_started_at from working_blocks"))
 
@@ -113,12 +114,15 @@ def watermark(store: Store) -> datetime | None:
     return newest
 
 
-def compare_next(store: Store) -> int:
-    """Compares arms at the end of every block that closed since the last run; gives how many blocks were closed."""
+def compare_next(store: Store, *, late: bool = True) -> int:
+    """Compares arms at the end of every closed block that was not compared; gives how many there were.
+
+    With `late` false only blocks newer than those compared are taken: more of an older history is still to come.
+    """
     mark = watermark(store)
     if mark is None or store.rows("select 1 from dirty_traces limit 1") or store.rows("select 1 from dirty_blocks limit 1"):
         return 0
-    ends = _closed_ends(store, mark)
+    ends = _closed_ends(store, mark, late)
     if not ends:
         return 0
     window = {"since": ends[0] - BLOCK * WINDOW_BLOCKS, "until": ends[-1]}
@@ -132,13 +136,24 @@ def compare_next(store: Store) -> int:
     with store.write() as transaction:
         for frame in frames:
             if not frame.is_empty():
-                transaction.insert("effects", frame)
-        transaction.execute("delete from closed_blocks")
-        transaction.execute("insert into closed_blocks values ($until)", {"until": ends[-1]})
+                transaction.using(frame, files.question("compare_insert"))
+        transaction.using(pl.DataFrame({"until": ends}), "insert into closed_blocks (until) select until from incoming")
     return len(ends)
 
 
-def _closed_ends(store: Store, mark: datetime) -> list[datetime]:
+def unjudged_since(store: Store) -> datetime | None:
+    """The end of the oldest block that was compared and that no policy has seen; None where all were judged."""
+    oldest: datetime | None = store.rows("select min(until) as oldest from closed_blocks where not judged")[0]["oldest"]
+    return oldest
+
+
+def mark_judged(store: Store) -> None:
+    """Notes that policies have seen every block compared so far."""
+    with store.write() as transaction:
+        transaction.execute("update closed_blocks set judged = true where not judged")
+
+
+def _closed_ends(store: Store, mark: datetime, late: bool) -> list[datetime]:
     """The ends of the blocks with cells that have closed and were not compared, in order."""
-    params = {"mark": mark - timedelta(seconds=LAG_S), "block_s": BLOCK_S}
+    params = {"mark": mark - timedelta(seconds=LAG_S), "block_s": BLOCK_S, "late": late}
     return [row["block_ended_at"] for row in store.rows(files.question("compare_ends"), params)]

@@ -85,7 +85,7 @@ def test_what_is_not_judged_is_said_below() -> None:
     [
         ({"newest_at": None}, "no arm marked: set leverwatch.arm.speculation"),
         ({"newest_at": None, "is_behind": True}, "being measured: what arrived is not worked through yet"),
-        ({"judged_until": NOW + timedelta(minutes=5)}, "older than what is judged: load it into a folder of its own"),
+        ({"judged_until": NOW + timedelta(minutes=5)}, "being judged: history that came late is worked through block by block"),
         ({"judged_until": NOW}, f"its first block is still open. {unjudged.WAITS}"),
     ],
 )
@@ -106,10 +106,10 @@ def test_what_was_measured_or_came_of_late_is_marked(tmp_path: Path) -> None:
         transaction.execute(
             f"insert into cells values ($s, 'speculation', 'treated', null, $at, 'requests', {cell}", {"s": old, "at": DAY_START}
         )
-        transaction.execute("insert into closed_blocks values ($at)", {"at": DAY_START + timedelta(minutes=5)})
+        transaction.execute("insert into closed_blocks (until) values ($at)", {"at": DAY_START + timedelta(minutes=5)})
     told = unjudged.whys(StoreReader(store), [old, new, canonical({"model": "none"})], "speculation", DAY_START, NOW)
     store.close()
-    assert [why.short for why in told.values()] == ["older than what is judged", "its first block is still open", "no arm marked"]
+    assert [why.short for why in told.values()] == ["being judged", "its first block is still open", "no arm marked"]
 
 
 def test_the_page_of_unmarked_requests_says_so(tmp_path: Path) -> None:

@@ -168,3 +168,36 @@ def test_a_sender_far_behind_the_others_holds_up_no_block(room: EngineRoom) -> N
     room.spool.append("traces", "slow clock", ARRIVAL, slow).result(10)
     room.drain()
     assert room.store.rows("select count(distinct until) as blocks from effects where until > timestamptz '2023-11-14'")[0]["blocks"] >= 1
+
+
+def many(model: str, minutes: range, first: int) -> list[bytes]:
+    """Ten requests of each arm in every fifth minute: treated takes twice control's time."""
+    marks = {"treated": 1.0, "control": 0.5}
+    bodies = []
+    for minute in minutes:
+        for number in range(20):
+            arm = "treated" if number % 2 else "control"
+            told = [attribute("leverwatch.arm.speculation", arm), attribute("leverwatch.model", model), TOKENS]
+            told.append(attribute("gen_ai.latency.time_in_model_decode", marks[arm]))
+            bodies.append(request(first + minute * 20 + number, minutes=minute * 5 + 2, attributes=told))
+    return bodies
+
+
+def test_history_that_comes_late_is_judged_block_by_block_and_disturbs_no_stream(room: EngineRoom) -> None:
+    put(room, *many("new", range(400, 412), 100_000))
+    room.drain()
+    before = room.store.rows("select segment, verdict, block_ended_at from current_verdicts where segment like '%new%'")
+    put(room, *many("old", range(40), 1_000))
+    room.drain()
+    asked = "select count(distinct until) as blocks from effects where segment like '%old%' and metric = 'net_itl_s' and gain < -0.5"
+    assert room.store.rows(asked)[0]["blocks"] >= 35
+    flips = room.store.rows("select state_after from flips where segment like '%old%'")
+    assert flips == [{"state_after": "off_recommended"}]
+    assert room.store.rows("select segment, verdict, block_ended_at from current_verdicts where segment like '%new%'") == before
+    assert jobs.unjudged_since(room.store) is None
+    put(room, *many("third", range(40), 500_000))
+    room.drain()
+    assert room.store.rows("select state_after from flips where segment like '%third%'") == [{"state_after": "off_recommended"}]
+    assert room.store.rows("select count(*) as n from (select until, segment, metric from effects group by all having count(*) > 1)") == [
+        {"n": 0}
+    ]

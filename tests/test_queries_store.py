@@ -109,7 +109,7 @@ STAGES = {
     "assemble_requests": "incoming", "assemble_spans": "working_traces", "assemble_dirty_blocks": "working_traces",
     "assemble_set_aside": "working_traces",
     "assemble_forget": "working_traces", "assemble_forget_quarantine": "working_traces",
-    "measure_requests": "working_blocks",
+    "measure_requests": "working_blocks", "measure_reopen": "working_blocks", "compare_insert": "incoming",
 }  # fmt: skip
 SHAPES = {
     "staged": "create temp table staged as select *, 0::bigint as arrival, true as is_new, false as differs from spans_hot",
@@ -128,7 +128,9 @@ def test_every_question_binds_against_the_schema(store: Store, name: str) -> Non
     with store.snapshot() as transaction:
         if name == "assemble_requests":
             transaction.execute(SHAPES["working_traces"])
-        if stage:
+        if name == "compare_insert":
+            transaction.execute("create temp table incoming as select * from effects")
+        elif stage:
             source = (
                 "(select * exclude (provenance), [{'key': '', 'value': ''}] as provenance from requests_hot)"
                 if name == "assemble_requests"

@@ -20,8 +20,8 @@ create table metrics (
     unit varchar not null, better varchar not null, formula varchar not null, source varchar not null, traps varchar[]
 );
 
--- The end of the newest block whose arms were compared.
-create table closed_blocks (until timestamptz not null);
+-- The ends of the blocks whose arms were compared; `judged` once policies have seen them.
+create table closed_blocks (until timestamptz primary key, judged boolean not null default false);
 
 -- The sealed files of each relation (sealing.py); a file that stands in no row here is not part of the store.
 create table parts (
