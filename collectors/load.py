@@ -21,7 +21,7 @@ BATCH_LIMIT_BYTES = 32 * 1024 * 1024
 BATCH_LIMIT_SPANS = 150_000
 CLOCK_AHEAD_S = 60
 MARGIN_NS = 600 * 1_000_000_000
-# The reference parser, at the door until the kernels are compiled, takes deeper nesting than they do.
+# The reference parser, at the door until the kernels are compiled, takes what they do not: deeper nesting, larger bodies.
 UNSOUND = "body is nested too deep"
 
 
@@ -60,12 +60,12 @@ class Loader:
     def load_next(self, spool: Spool) -> int:
         """Loads one batch of what waits, if anything does. Gives the number of bodies taken."""
         start = self.position()
-        records = self._batch(spool, start)
+        records, refused = _batch(spool, start)
         if not records:
             self._store_refused()
             return 0
         after = records[-1].after
-        batch = self._rows(records)
+        batch = self._rows(records, refused)
         with self._store.write() as transaction:
             tallies = self._stored(transaction, batch, records)
             transaction.execute("delete from spool_position")
@@ -74,18 +74,6 @@ class Loader:
             transaction.insert("ingest_entries", _ledger(tallies))
         spool.loaded(after, sum(record.stored_bytes for record in records))
         return len(records)
-
-    def _batch(self, spool: Spool, start: Position) -> list[Record]:
-        """The next records, as many as stay within what a batch may grow to; one at least."""
-        records: list[Record] = []
-        spans = expanded_bytes = 0
-        for record in spool.read(start, BATCH_LIMIT_BYTES):
-            checked = decode.check(record.body)
-            spans, expanded_bytes = spans + checked.spans, expanded_bytes + checked.expanded_bytes
-            if records and (spans > BATCH_LIMIT_SPANS or expanded_bytes > decode.LIMIT_EXPANDED_BYTES):
-                break
-            records.append(record)
-        return records
 
     def _store_refused(self) -> None:
         tallies: dict[tuple[str, int], Tally] = {}
@@ -98,23 +86,15 @@ class Loader:
             with self._store.write() as transaction:
                 transaction.insert("ingest_entries", _ledger(tallies))
 
-    def _rows(self, records: list[Record]) -> rows.Rows:
-        tables, unsound = self._scanned([record.body for record in records])
+    def _rows(self, records: list[Record], refused: dict[int, str]) -> rows.Rows:
+        bodies = [b"" if index in refused else record.body for index, record in enumerate(records)]
+        tables = decode.scan(bodies, self._is_dropped)
         spoken = translate.spoken(tables, self._dialects, self._facts)
         arrivals = [rows.Arrival(record.sender, record.received_unix_nano) for record in records]
         batch = rows.span_rows(tables, spoken, self._facts, arrivals)
-        batch.refused.extend((index, UNSOUND) for index in unsound)
+        batch.refused.extend(refused.items())
         batch.odd.extend(odd_marks(tables, self._facts, self._dialects))
         return batch
-
-    def _scanned(self, bodies: list[bytes]) -> tuple[decode.Tables, list[int]]:
-        """The tables of the sound bodies, and the numbers of the others: one body must not hold up all that come after it."""
-        checked = [decode.check(body) for body in bodies]
-        good = [one.sound and not one.too_large for one in checked]
-        if all(good):
-            return decode.scan(bodies, self._is_dropped), []
-        kept = [body if taken else b"" for body, taken in zip(bodies, good, strict=True)]
-        return decode.scan(kept, self._is_dropped), [index for index, taken in enumerate(good) if not taken]
 
     def _stored(self, transaction: Transaction, batch: rows.Rows, records: list[Record]) -> dict[tuple[str, int], Tally]:
         tallies: dict[tuple[str, int], Tally] = {}
@@ -145,6 +125,27 @@ class Loader:
             transaction.execute(files.question("load_watermarks"), {"ahead_s": CLOCK_AHEAD_S})
             transaction.execute("drop table staged")
         return tallies
+
+
+def _batch(spool: Spool, start: Position) -> tuple[list[Record], dict[int, str]]:
+    """The next records, as many as stay within what a batch may grow to, one at least; and which of them cannot be taken, with why.
+
+    One body must not hold up all that come after it.
+    """
+    records: list[Record] = []
+    refused: dict[int, str] = {}
+    spans = expanded_bytes = 0
+    for record in spool.read(start, BATCH_LIMIT_BYTES):
+        checked = decode.check(record.body)
+        reason = checked.too_large if checked.sound else UNSOUND
+        if not reason:
+            spans, expanded_bytes = spans + checked.spans, expanded_bytes + checked.expanded_bytes
+            if records and (spans > BATCH_LIMIT_SPANS or expanded_bytes > decode.LIMIT_EXPANDED_BYTES):
+                break
+        else:
+            refused[len(records)] = reason
+        records.append(record)
+    return records, refused
 
 
 def _ledger(tallies: dict[tuple[str, int], Tally]) -> pa.Table:

@@ -84,7 +84,7 @@ def read(file: Path | None, folder: Path, environment: Mapping[str, str] = os.en
     try:
         return msgspec.convert(raw, Config, strict=False)
     except (msgspec.ValidationError, ValueError) as error:
-        msg = f"{path}: {error}"
+        msg = f"{path if path.is_file() else 'environment'}: {error}"
         raise ConfigError(msg) from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import socket
@@ -33,14 +34,14 @@ SQL_BEHIND_S = 2.0  # how old the copy of hot rows may be that ad-hoc SQL reads,
 
 
 class ServeError(RuntimeError):
-    """The server cannot start; says what is in the way."""
+    """The server cannot start, or cannot go on; says what is in the way."""
 
 
 def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -> None:
     """Serves a data folder until SIGTERM or SIGINT. `announce` gets the addresses once everything listens.
 
     Raises:
-        ServeError: the folder is served already, or an address is taken.
+        ServeError: the folder is served already, an address is taken, or the store gave itself up while it ran.
     """
     running = serve_file.live(folder)
     if running:
@@ -71,9 +72,9 @@ class _Server:
         """Starts everything, waits for the signal to stop, stops everything."""
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        self.worker.on_fatal = lambda: _call(loop, stop)
+        self.worker.on_fatal = functools.partial(loop.call_soon_threadsafe, stop.set)
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, stop.set)
         where = self.room.config.serve
         try:
             grpc_server, grpc_port = await otlp_grpc.start(self.door, f"{where.host}:{where.grpc_port}")
@@ -147,10 +148,6 @@ def _listen(host: str, port: int, option: str) -> socket.socket:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         msg = f"cannot listen on {host}:{port}: {reason}; {option} takes another port, 0 a free one"
         raise ServeError(msg) from error
-
-
-def _call(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    loop.call_soon_threadsafe(stop.set)
 
 
 def _port(bound: socket.socket) -> int:

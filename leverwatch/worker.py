@@ -26,7 +26,7 @@ class Worker:
         self._room, self._couriers, self._beat_s = room, couriers, beat_s
         self._wake, self._stop = threading.Event(), threading.Event()
         self.errors: dict[str, str] = {}
-        self.on_fatal: Callable[[], None] = lambda: None
+        self.on_fatal: Callable[[], object] = lambda: None
         self.has_failed = False
         room.spool.on_append = self._wake.set
         self._thread = threading.Thread(target=self._work, name="jobs", daemon=True)

@@ -64,7 +64,8 @@ def withdraw(store: Store, transaction: Transaction) -> None:
             continue
         transaction.execute("delete from parts where relation = 'requests' and \"file\" = $file", {"file": row["file"]})
         hour = {"since": row["since"], "until": row["until"]}
-        _write(store, transaction, "requests", f"select part.* from {source} where not {replaced}", hour)
+        transaction.execute(f"create or replace temp table sealing as select part.* from {source} where not {replaced}")
+        _write(store, transaction, "requests", hour)
         _refresh(store, transaction, "requests")
 
 
@@ -86,15 +87,16 @@ def _seal_hour(store: Store, relation: str, since: datetime) -> int:
     hour = {"since": since, "until": since + timedelta(hours=1)}
     inside = "started_at >= $since and started_at < $until"
     with store.write() as transaction:
-        count = _write(store, transaction, relation, f"select * from {relation}_hot where {inside} order by started_at", hour)
+        rows = f"select * from {relation}_hot where {inside} order by started_at"
+        transaction.execute(f"create or replace temp table sealing as {rows}", hour)
+        count = _write(store, transaction, relation, hour)
         transaction.execute(f"delete from {relation}_hot where {inside}", hour)
         _refresh(store, transaction, relation)
     return count
 
 
-def _write(store: Store, transaction: Transaction, relation: str, rows: str, hour: dict[str, datetime]) -> int:
-    """Writes the rows of a SELECT as a new part of an hour and lists it; gives how many there were."""
-    transaction.execute(f"create or replace temp table sealing as {rows}", hour if "$since" in rows else None)
+def _write(store: Store, transaction: Transaction, relation: str, hour: dict[str, datetime]) -> int:
+    """Writes the rows of the table `sealing` as a new part of an hour and lists it; gives how many there were."""
     count = int(transaction.frame("select count(*) as n from sealing").item())
     if count:
         path = _fresh_path(store.parts / relation, hour["since"])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from collectors_bodies import START, attribute, body, span, too_deep
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from collectors import decode
@@ -309,3 +310,12 @@ def test_a_later_copy_that_differs_only_in_one_thing_is_stored_once_and_counted(
     room.load()
     assert room.spans() == ids(1)
     assert room.reasons() == {"duplicate with other content": 1}
+
+
+def test_a_body_that_is_too_large_and_got_past_the_door_is_refused_with_its_own_reason_and_holds_up_nothing(room: Room) -> None:
+    empty = ExportTraceServiceRequest()
+    empty.resource_spans.add().scope_spans.add().spans.extend([Span()] * (decode.LIMIT_SPANS + 1))
+    room.put(empty.SerializeToString(), body(span(1)))
+    room.load()
+    assert room.spans() == ids(1)
+    assert room.reasons() == {f"{decode.LIMIT_SPANS + 1} spans in one export; at most {decode.LIMIT_SPANS} are taken": 1}

@@ -52,3 +52,8 @@ def test_a_variable_of_ours_that_is_not_known_is_refused(tmp_path: Path) -> None
 def test_a_file_that_was_named_and_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
         read(tmp_path / "no.toml", tmp_path, {})
+
+
+def test_a_variable_with_a_wrong_value_is_not_blamed_on_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^environment: .*serve\.port"):
+        read(None, tmp_path, {"LEVERWATCH_SERVE_PORT": "abc"})

@@ -57,13 +57,12 @@ def long_form(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     ]
     if not rows:
         return frame
-    order = frame.select(*keys).with_row_index("place") if keys else None
     long = pl.concat(rows)
-    return (
-        long.join(order, on=list(keys), nulls_equal=True, maintain_order="left").sort("place", maintain_order=True).drop("place")
-        if order is not None
-        else long
-    )
+    if not keys:
+        return long
+    order = frame.select(*keys).with_row_index("place")
+    placed = long.join(order, on=list(keys), nulls_equal=True, maintain_order="left")
+    return placed.sort("place", maintain_order=True).drop("place")
 
 
 def _metric(name: str, columns: Sequence[str]) -> str:
