@@ -20,7 +20,7 @@ from io import FileIO
 from pathlib import Path
 
 HEADER, ARRIVAL = struct.Struct("<IIqHB"), struct.Struct("<qB")
-SIGNALS = ("traces",)
+SIGNALS = ("traces", "metrics", "logs", "scrapes", "evaluations")  # a record holds the number: append only
 SEGMENT_LIMIT_BYTES = 64 * 1024 * 1024
 BACKLOG_LIMIT_BYTES = 512 * 1024 * 1024
 

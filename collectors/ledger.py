@@ -1,0 +1,70 @@
+"""What became of what was received in, rows of `ingest_entries` out: one count per sender, signal and minute of arrival."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from collectors.spool import Record
+
+MINUTE_NS = 60_000_000_000
+COUNTS = ("received", "stored", "duplicate", "rejected", "dropped", "late")
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of one sender's items of one signal in one minute: received = stored + duplicate + rejected + dropped."""
+
+    received: int = 0
+    stored: int = 0
+    duplicate: int = 0
+    rejected: int = 0
+    dropped: int = 0
+    late: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def reject(self, reason: str, count: int = 1) -> None:
+        """Counts items that cannot be taken."""
+        self.received, self.rejected = self.received + count, self.rejected + count
+        self.reasons[reason] += count
+
+    def drop(self, reason: str, count: int = 1) -> None:
+        """Counts items that are sound and are not kept."""
+        self.received, self.dropped = self.received + count, self.dropped + count
+        self.reasons[reason] += count
+
+
+class Tallies:
+    """The tallies of one batch."""
+
+    def __init__(self) -> None:
+        self._of: dict[tuple[str, str, int], Tally] = {}
+
+    def of(self, record: Record) -> Tally:
+        """The tally that a spooled record counts in."""
+        return self.at(record.sender, record.signal, record.received_unix_nano)
+
+    def at(self, sender: str, signal: str, received_unix_nano: int) -> Tally:
+        """The tally of a sender, a signal and a moment of arrival."""
+        return self._of.setdefault((sender, signal, received_unix_nano // MINUTE_NS), Tally())
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def rows(self) -> pa.Table:
+        """Rows of `ingest_entries`."""
+        tallies = list(self._of.values())
+        minutes = np.array([minute for _, _, minute in self._of], np.int64) * 60_000_000
+        return pa.table(
+            {
+                "sender": pa.array([sender for sender, _, _ in self._of], pa.string()),
+                "signal": pa.array([signal for _, signal, _ in self._of], pa.string()),
+                "minute": pa.array(minutes).cast(pa.timestamp("us", "UTC")),
+                **{name: pa.array([getattr(tally, name) for tally in tallies], pa.int64()) for name in COUNTS},
+                "pending": pa.array([0] * len(tallies), pa.int64()),
+                "reasons": pa.array([list(tally.reasons.items()) for tally in tallies], pa.map_(pa.string(), pa.int64())),
+            }
+        )
