@@ -1,71 +1,82 @@
-"""OTLP over HTTP: POST /v1/traces in protobuf or JSON, plain or gzip, in; the OTLP answers out."""
+"""OTLP over HTTP: POST /v1/traces, /v1/metrics and /v1/logs in protobuf or JSON, plain, gzip or zstd, in; the OTLP answers out."""
 
 from __future__ import annotations
 
 import asyncio
-import zlib
+from collections.abc import Awaitable, Callable
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
 from google.protobuf import json_format
 from google.rpc import code_pb2, status_pb2
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from collectors.door import BusyError, Door, UnsoundBodyError
+from collectors.answers import answer
+from collectors.door import BusyError, Door
+from collectors.entry import UnsoundBodyError
+from collectors.inflate import ENCODINGS, BrokenBodyError, TooLargeError, whole
 from collectors.otlp_json import OtlpJsonError, to_protobuf
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 LIMIT_BODY_BYTES = 64 * 1024 * 1024
-
-
-class _TooLargeError(ValueError):
-    """A body beyond the bound, as sent or as inflated."""
+SIGNALS = ("traces", "metrics", "logs")
 
 
 def router(door: Door) -> APIRouter:
     """The OTLP/HTTP routes."""
     routes = APIRouter()
+    for signal in SIGNALS:
+        routes.add_api_route(f"/v1/{signal}", _route(door, signal), methods=["POST"], name=signal)
+    return routes
 
-    @routes.post("/v1/traces")
-    async def traces(request: Request) -> Response:
-        kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
-        if kind not in (PROTOBUF, JSON):
-            return _refusal(PROTOBUF, 415, f"content-type {kind!r}; taken: {PROTOBUF}, {JSON}")
-        encoding = request.headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in ("identity", "gzip"):
-            return _refusal(kind, 415, f"content-encoding {encoding!r}; taken: gzip, identity")
+
+def evaluations_router(door: Door) -> APIRouter:
+    """`POST /api/evaluations`, for the web port."""
+    routes = APIRouter(tags=["evaluations"])
+
+    @routes.post("/api/evaluations")
+    async def evaluations(request: Request) -> Response:
+        """Takes one quality score as a JSON object, or many as an array; answers once they are durable."""
         try:
-            body = await _body(request, encoding)
-            await door.admit(_sender(request), await asyncio.to_thread(to_protobuf, body) if kind == JSON else body)
-        except _TooLargeError as error:
-            return _refusal(kind, 413, str(error))
-        except (OtlpJsonError, UnsoundBodyError, zlib.error) as error:
-            return _refusal(kind, 400, str(error))
+            body = await whole(request.stream(), "identity", LIMIT_BODY_BYTES)
+            taken = await door.take("evaluations", sender_of(request), body)
+        except TooLargeError as error:
+            return _api_error(413, "too_large", str(error), "send fewer at once")
+        except UnsoundBodyError as error:
+            return _api_error(400, "evaluation", str(error), "one object, or an array of objects, as under /docs")
         except BusyError as error:
-            return _refusal(kind, 503 if door.closed else 429, str(error), {"retry-after": str(error.retry_after_s)})
-        answer = ExportTraceServiceResponse()
-        content = json_format.MessageToJson(answer) if kind == JSON else answer.SerializeToString()
-        return Response(content, media_type=kind)
+            return _api_error(503 if error.is_stopping else 429, "busy", str(error), "send the same again later", error.retry_after_s)
+        return JSONResponse({"taken": taken.items})
 
     return routes
 
 
-async def _body(request: Request, encoding: str) -> bytes:
-    inflate = zlib.decompressobj(wbits=31) if encoding == "gzip" else None
-    pieces, size = [], 0
-    async for chunk in request.stream():
-        piece = inflate.decompress(chunk, LIMIT_BODY_BYTES + 1 - size) if inflate else chunk
-        size += len(piece)
-        if size > LIMIT_BODY_BYTES or (inflate and inflate.unconsumed_tail):
-            msg = f"the body is larger than {LIMIT_BODY_BYTES} bytes"
-            raise _TooLargeError(msg)
-        pieces.append(piece)
-    if inflate and (not inflate.eof or inflate.unused_data):
-        msg = "bytes follow the end of the gzip body" if inflate.eof else "the gzip body is cut short"
-        raise zlib.error(msg)
-    return b"".join(pieces)
+def _route(door: Door, signal: str) -> Callable[[Request], Awaitable[Response]]:
+    async def export(request: Request) -> Response:
+        kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+        if kind not in (PROTOBUF, JSON):
+            return _refusal(PROTOBUF, 415, f"content-type {kind!r}; taken: {PROTOBUF}, {JSON}")
+        encoding = request.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ENCODINGS:
+            return _refusal(kind, 415, f"content-encoding {encoding!r}; taken: {', '.join(ENCODINGS)}")
+        try:
+            body = await whole(request.stream(), encoding, LIMIT_BODY_BYTES)
+            body = await asyncio.to_thread(to_protobuf, body, signal) if kind == JSON else body
+            taken = await door.take(signal, sender_of(request), body)
+        except TooLargeError as error:
+            return _refusal(kind, 413, str(error))
+        except (OtlpJsonError, UnsoundBodyError, BrokenBodyError) as error:
+            return _refusal(kind, 400, str(error))
+        except BusyError as error:
+            return _refusal(kind, 503 if error.is_stopping else 429, str(error), {"retry-after": str(error.retry_after_s)})
+        message = answer(signal, taken)
+        content = json_format.MessageToJson(message) if kind == JSON else message.SerializeToString()
+        return Response(content, media_type=kind)
+
+    return export
 
 
-def _sender(request: Request) -> str:
+def sender_of(request: Request) -> str:
+    """Who sends: the name it gives itself, else its address."""
     named = request.headers.get("x-leverwatch-sender", "")
     return named[:200] if named else (request.client.host if request.client else "unknown")
 
@@ -75,3 +86,8 @@ def _refusal(kind: str, status_code: int, message: str, headers: dict[str, str] 
     status = status_pb2.Status(code=code, message=message)
     content = json_format.MessageToJson(status) if kind == JSON else status.SerializeToString()
     return Response(content, status_code=status_code, media_type=kind, headers=headers)
+
+
+def _api_error(status_code: int, code: str, message: str, hint: str, retry_after_s: int | None = None) -> Response:
+    headers = {"retry-after": str(retry_after_s)} if retry_after_s else None
+    return JSONResponse({"error": {"code": code, "message": message, "hint": hint}}, status_code, headers)

@@ -83,7 +83,7 @@ def check(body: bytes) -> Checked:
 
 
 def scan(bodies: Sequence[bytes], is_dropped: Any = None) -> Tables:
-    """Sound bodies as tables. `is_dropped(key)` says which attribute keys never leave this function.
+    """Sound bodies as tables. `is_dropped(key)` says which keys of attributes, and in nested values, never leave this function.
 
     Raises:
         ValueError: a body is not sound; its place in the batch is named.
@@ -115,11 +115,11 @@ def _with_keys(buffer: Bytes, tables: wire.Tables, is_dropped: Any) -> Tables:
     if is_dropped is not None and keys:
         keep &= ~np.array([is_dropped(key) for key in keys], np.bool_)[key_ids]
     attributes, key_ids = attributes[keep], key_ids[keep]
-    buffer = _with_written_values(buffer, attributes)
+    buffer = _with_written_values(buffer, attributes, is_dropped)
     return Tables(buffer, resources, scopes, spans, attributes, key_ids, keys, events, links)
 
 
-def _with_written_values(buffer: Bytes, attributes: Ints) -> Bytes:
+def _with_written_values(buffer: Bytes, attributes: Ints, is_dropped: Any) -> Bytes:
     """The buffer with the text of every value that is not text yet behind it; the rows point there afterwards."""
     pieces = [buffer]
     end = len(buffer)
@@ -132,7 +132,7 @@ def _with_written_values(buffer: Bytes, attributes: Ints) -> Bytes:
             end += len(data)
     rows = np.flatnonzero(attributes[:, at.TYPE] >= at.ARRAY)
     if len(rows):
-        offsets, data = any_values.written(buffer, attributes[rows])
+        offsets, data = any_values.written(buffer, attributes[rows], is_dropped)
         attributes[rows, at.VALUE], attributes[rows, at.VALUE_LEN] = end + offsets[:-1], np.diff(offsets)
         pieces.append(data)
     return np.concatenate(pieces) if len(pieces) > 1 else buffer

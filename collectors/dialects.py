@@ -5,115 +5,24 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Iterable
 from fnmatch import translate as glob_pattern
 from importlib import resources
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import msgspec
 import polars as pl
 
+from collectors.dialect_parts import Deployment, Dialect, EventRule, Source, SpanRule, Where, version_key
 from collectors.signals import FACTORS, SIGNALS, TEXT_UNITS
 
+__all__ = ["OUTCOMES", "Deployment", "Dialect", "DialectError", "content_pattern", "deployment", "load", "shipped"]
+
 Kind = TypeVar("Kind")
-Role = Literal["engine", "gateway", "client", "body", "stage", "housekeeping"]
 OUTCOMES = ("ok", "error", "aborted", "unknown")
 
 
 class DialectError(ValueError):
     """A dialect file says something that cannot be read; the file and the key are named."""
-
-
-class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One attribute that carries a signal, and the unit it arrives in."""
-
-    key: str
-    unit: str
-
-
-class Where(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A condition on an attribute's text."""
-
-    key: str
-    pattern: str
-
-
-class SpanRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which spans of a dialect play which role; the first rule that fits decides."""
-
-    role: Role
-    names: tuple[str, ...] = ()
-    pattern: str = ""
-    scopes: tuple[str, ...] = ()
-    where: Where | None = None
-    phase: Literal["", "prefill", "decode"] = ""
-    gives: str = ""
-
-    def name_pattern(self) -> str:
-        """A regular expression over span names."""
-        return self.pattern or any_of(self.names)
-
-
-class FirstToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The span events that mark the first token."""
-
-    events: tuple[str, ...]
-
-
-class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One engine's, gateway's or client convention's way of saying things."""
-
-    dialect: str
-    scopes: tuple[str, ...]
-    spans: tuple[SpanRule, ...]
-    signals: dict[str, tuple[Source, ...]]
-    cannot: dict[str, str]
-    order: int = 50
-    has: tuple[str, ...] = ()
-    outcomes: dict[str, str] = {}
-    first_token: FirstToken | None = None
-
-
-class Replica(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The attributes that name a replica, first that speaks wins."""
-
-    keys: tuple[str, ...]
-
-
-class Prefixes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The attribute prefixes of lever settings and arms."""
-
-    own: str
-    levers: str
-    arms: str
-
-
-class Marks(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The arms and levers there are."""
-
-    arms: tuple[str, ...]
-    levers: tuple[str, ...]
-
-
-class Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The attributes that hold prompt or completion text."""
-
-    keys: tuple[str, ...]
-
-
-class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the deployment says about every span, whatever its dialect."""
-
-    signals: dict[str, tuple[Source, ...]]
-    replica: Replica
-    prefixes: Prefixes
-    marks: Marks
-    content: Content
-
-
-def any_of(globs: Iterable[str]) -> str:
-    """One regular expression for a list of names, `*` standing for anything."""
-    return "|".join(f"(?:{re.escape(glob).replace(chr(92) + '*', '.*')})" for glob in globs).join(("(?s)^(?:", ")$"))
 
 
 @functools.cache
@@ -136,6 +45,8 @@ def deployment() -> Deployment:
     text = (resources.files("collectors") / "engines" / name).read_bytes()
     facts = _decode(name, text, Deployment)
     _check_signals(name, facts.signals)
+    for signal in facts.cannot:
+        _check_known(f"engines/{name}: cannot", signal)
     return facts
 
 
@@ -151,12 +62,11 @@ def load(name: str, text: bytes) -> Dialect:
     for signal in dialect.cannot:
         _check_known(f"engines/{name}: cannot", signal)
     for index, rule in enumerate(dialect.spans):
-        _check_pattern(name, f"spans[{index}]: pattern", rule.name_pattern())
-        if rule.where is not None:
-            _check_pattern(name, f"spans[{index}]: where.pattern", rule.where.pattern)
-        if rule.gives and SIGNALS.get(rule.gives) != "real":
-            msg = f"engines/{name}: spans[{index}]: gives {rule.gives!r} is no time; known: {', '.join(_times())}"
-            raise DialectError(msg)
+        _check_rule(name, f"spans[{index}]", rule)
+    for index, also in enumerate(dialect.also):
+        _check_conditions(name, f"also[{index}]", also.where)
+    for index, event in enumerate(dialect.events):
+        _check_event(name, f"events[{index}]", event)
     return dialect
 
 
@@ -176,11 +86,22 @@ def _decode(name: str, text: bytes, kind: type[Kind]) -> Kind:
 def _check_signals(name: str, signals: dict[str, tuple[Source, ...]]) -> None:
     for signal, sources in signals.items():
         _check_known(f"engines/{name}", signal)
-        taken = TEXT_UNITS if SIGNALS[signal] == "text" else tuple(FACTORS)
         for source in sources:
-            if source.unit not in taken:
-                msg = f"engines/{name}: signal {signal!r}: unit {source.unit!r} of {source.key!r}; taken: {', '.join(taken)}"
-                raise DialectError(msg)
+            _check_unit(f"engines/{name}: signal {signal!r}", signal, source.unit, source.key)
+            if source.pattern:
+                _check_pattern(name, f"signal {signal!r}: pattern", source.pattern)
+                if re.compile(source.pattern).groups != 1:
+                    msg = f"engines/{name}: signal {signal!r}: pattern {source.pattern!r} of {source.key!r} has not one group"
+                    raise DialectError(msg)
+            _check_version(f"engines/{name}: signal {signal!r}: since", source.since)
+            _check_version(f"engines/{name}: signal {signal!r}: until", source.until)
+
+
+def _check_unit(where: str, signal: str, unit: str, key: str) -> None:
+    taken = TEXT_UNITS if SIGNALS[signal] == "text" else tuple(FACTORS)
+    if unit not in taken:
+        msg = f"{where}: unit {unit!r} of {key!r}; taken: {', '.join(taken)}"
+        raise DialectError(msg)
 
 
 def _check_known(where: str, signal: str) -> None:
@@ -188,6 +109,42 @@ def _check_known(where: str, signal: str) -> None:
         near = difflib.get_close_matches(signal, SIGNALS, 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         msg = f"{where}: signal {signal!r} is unknown{hint}; known: {', '.join(SIGNALS)}"
+        raise DialectError(msg)
+
+
+def _check_version(where: str, text: str) -> None:
+    if text and version_key(text) < 0:
+        msg = f"{where}: {text!r} is no version; taken: numbers such as 0.16 or 0.5.9"
+        raise DialectError(msg)
+
+
+def _check_rule(name: str, where: str, rule: SpanRule) -> None:
+    _check_pattern(name, f"{where}: pattern", rule.name_pattern())
+    _check_conditions(name, where, rule.conditions())
+    if rule.gives:
+        _check_time(name, where, "gives", rule.gives)
+
+
+def _check_event(name: str, where: str, event: EventRule) -> None:
+    _check_known(f"engines/{name}: {where}", event.signal)
+    _check_conditions(name, where, () if event.where is None else (event.where,))
+    if event.take == "first":
+        _check_unit(f"engines/{name}: {where}: signal {event.signal!r}", event.signal, event.unit, event.key)
+    elif event.take != "count":
+        _check_time(name, where, "signal", event.signal)
+    if event.take == "between" and not event.until:
+        msg = f"engines/{name}: {where}: take 'between' needs `until`, the events that end it"
+        raise DialectError(msg)
+
+
+def _check_conditions(name: str, where: str, conditions: tuple[Where, ...]) -> None:
+    for condition in conditions:
+        _check_pattern(name, f"{where}: where.pattern", condition.pattern)
+
+
+def _check_time(name: str, where: str, what: str, signal: str) -> None:
+    if SIGNALS.get(signal) != "real":
+        msg = f"engines/{name}: {where}: {what} {signal!r} is no time; known: {', '.join(_times())}"
         raise DialectError(msg)
 
 

@@ -9,22 +9,23 @@ from dataclasses import dataclass
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collectors import entry
 from collectors.decode import Checked
+from collectors.entry import TOO_LARGE, Entry, UnsoundBodyError
+from collectors.ledger import Note
 from collectors.spool import Spool, SpoolFullError
 
 RETRY_AFTER_S = 2
-
-
-class UnsoundBodyError(ValueError):
-    """The body is not what it says it is; sending it again will not help."""
+UNSOUND_TRACES = "body is not a sound ExportTraceServiceRequest"
 
 
 class BusyError(RuntimeError):
-    """Nothing can be taken now; the same body may be sent again after `retry_after_s`."""
+    """Nothing can be taken now; the same body may be sent again after `retry_after_s`. `is_stopping` where the server ends."""
 
-    def __init__(self, message: str, retry_after_s: int = RETRY_AFTER_S) -> None:
+    def __init__(self, message: str, retry_after_s: int = RETRY_AFTER_S, *, is_stopping: bool = False) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+        self.is_stopping = is_stopping
 
 
 @dataclass(slots=True)
@@ -36,40 +37,65 @@ class Door:
 
     spool: Spool
     clock_ns: Callable[[], int]
-    note_refused: Callable[[str, int, str], None]
+    note: Callable[[Note], None]
     check: Callable[[bytes], Checked]
     closed: bool = False
+
+    async def take(self, signal: str, sender: str, body: bytes) -> Entry:
+        """Takes one body of a signal; gives what was taken of it, once that is durable.
+
+        Raises:
+            UnsoundBodyError: the bytes are not of that signal, or beyond a limit.
+            BusyError: the spool is full, the disk refuses, or the server is stopping.
+        """
+        if signal == "traces":
+            return Entry(b"", await self.admit(sender, body))
+        self._refuse_if_closed()
+        received = self.clock_ns()
+        try:
+            found = await asyncio.to_thread(entry.CHECKS[signal], body)
+        except UnsoundBodyError as error:
+            self.note(Note(sender, signal, received, error.reason))
+            raise
+        if found.items:
+            await self._put(signal, sender, received, found.body)
+        for reason, count in found.dropped.items():
+            self.note(Note(sender, signal, received, reason, count, is_dropped=True))
+        return found
 
     async def admit(self, sender: str, body: bytes) -> int:
         """Takes one trace export; gives the number of its spans, once they are durable.
 
         Raises:
-            UnsoundBodyError: the bytes are no trace export.
-            BusyError: the spool is full, the disk refuses, or the server is stopping.
+            UnsoundBodyError, BusyError: as `take`.
         """
-        if self.closed:
-            msg = "the server is stopping"
-            raise BusyError(msg)
+        self._refuse_if_closed()
         received = self.clock_ns()
         checked = self.check(body)
         if not checked.sound:
-            reason = "body is not a sound ExportTraceServiceRequest"
-            self.note_refused(sender, received, reason)
-            msg = f"{reason} ({len(body)} bytes)"
-            raise UnsoundBodyError(msg)
+            self.note(Note(sender, "traces", received, UNSOUND_TRACES))
+            msg = f"{UNSOUND_TRACES} ({len(body)} bytes)"
+            raise UnsoundBodyError(msg, UNSOUND_TRACES)
         if checked.too_large:
-            self.note_refused(sender, received, "export is too large")
-            raise UnsoundBodyError(checked.too_large)
-        if not checked.spans:
-            return 0
+            self.note(Note(sender, "traces", received, TOO_LARGE))
+            raise UnsoundBodyError(checked.too_large, TOO_LARGE)
+        if checked.spans:
+            await self._put("traces", sender, received, body)
+        return checked.spans
+
+    def _refuse_if_closed(self) -> None:
+        if self.closed:
+            msg = "the server is stopping"
+            raise BusyError(msg, is_stopping=True)
+
+    async def _put(self, signal: str, sender: str, received: int, body: bytes) -> None:
         try:
-            await asyncio.wrap_future(self.spool.append("traces", sender, received, body))
+            await asyncio.wrap_future(self.spool.append(signal, sender, received, body))
         except SpoolFullError as error:
             raise BusyError(str(error)) from error
         except OSError as error:
             msg = f"the spool cannot be written: {error}"
             raise BusyError(msg) from error
-        return checked.spans
 
 
 def reference_check(body: bytes) -> Checked:

@@ -14,6 +14,18 @@ MINUTE_NS = 60_000_000_000
 COUNTS = ("received", "stored", "duplicate", "rejected", "dropped", "late")
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the door did not put into the spool: refused (`is_dropped` false), or sound and not kept."""
+
+    sender: str
+    signal: str
+    received_unix_nano: int
+    reason: str
+    count: int = 1
+    is_dropped: bool = False
+
+
 @dataclass(slots=True)
 class Tally:
     """What became of one sender's items of one signal in one minute: received = stored + duplicate + rejected + dropped."""
@@ -25,6 +37,11 @@ class Tally:
     dropped: int = 0
     late: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
+
+    def found(self, received: int, stored: int, late: int = 0) -> None:
+        """Counts items that were read: those that are new, the others being duplicates, and which of them came late."""
+        self.received, self.stored = self.received + received, self.stored + stored
+        self.duplicate, self.late = self.duplicate + received - stored, self.late + late
 
     def reject(self, reason: str, count: int = 1) -> None:
         """Counts items that cannot be taken."""
@@ -50,6 +67,11 @@ class Tallies:
     def at(self, sender: str, signal: str, received_unix_nano: int) -> Tally:
         """The tally of a sender, a signal and a moment of arrival."""
         return self._of.setdefault((sender, signal, received_unix_nano // MINUTE_NS), Tally())
+
+    def add(self, note: Note) -> None:
+        """Counts what the door did not put into the spool."""
+        tally = self.at(note.sender, note.signal, note.received_unix_nano)
+        (tally.drop if note.is_dropped else tally.reject)(note.reason, note.count)
 
     def __len__(self) -> int:
         return len(self._of)

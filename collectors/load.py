@@ -2,64 +2,109 @@
 
 from __future__ import annotations
 
-from queue import SimpleQueue
+from collections import deque
+from dataclasses import dataclass, field, replace
+from queue import Empty, SimpleQueue
 
-from collectors import decode
-from collectors.ledger import Tallies
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+from collectors import decode, load_evaluations, otlp_logs
+from collectors.fresh import Fresh
+from collectors.deployed import Deployed
+from collectors.ledger import Note, Tallies
+from collectors.load_evaluations import EvaluationBatch
+from collectors.load_samples import SampleLoader
 from collectors.load_spans import SpanLoader
 from collectors.spool import Position, Record, Spool
 from queries.store import Store
 
 BATCH_LIMIT_BYTES = 32 * 1024 * 1024
 BATCH_LIMIT_SPANS = 150_000
+FRESH_BATCHES = 4  # that wait for assembly in memory; what came before those is read from the store
 # The reference parser, at the door until the kernels are compiled, takes what they do not: deeper nesting, larger bodies.
 UNSOUND = "body is nested too deep"
 
 
-class Loader:
-    """Follows the spool into the store. One loader per store."""
+@dataclass(slots=True)
+class _Sorted:
+    """The records of a batch by what they become."""
 
-    def __init__(self, store: Store, *, keep_content: bool = False) -> None:
+    spans: list[Record] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+    samples: list[Record] = field(default_factory=list)
+    evaluations: EvaluationBatch = field(default_factory=EvaluationBatch)
+    rejected: list[tuple[Record, str, int]] = field(default_factory=list)
+
+
+class Loader:
+    """Follows the spool into the store. One loader per store. `fresh` gets what assembly may take from memory once it is stored."""
+
+    def __init__(self, store: Store, *, keep_content: bool = False, deployed: Deployed | None = None) -> None:
         self._store = store
-        self._spans = SpanLoader(keep_content=keep_content)
-        self._refused: SimpleQueue[tuple[str, str, int, str]] = SimpleQueue()
+        self._deployed = deployed or Deployed(keep_content=keep_content)
+        self._spans = SpanLoader(store, self._deployed)
+        self._samples = SampleLoader()
+        self._notes: SimpleQueue[Note] = SimpleQueue()
+        self.fresh: deque[Fresh] = deque(maxlen=FRESH_BATCHES)
 
     def position(self) -> Position:
         """How far the spool was loaded."""
         found = self._store.rows("select segment, byte_offset from spool_position")
         return Position(found[0]["segment"], found[0]["byte_offset"]) if found else Position(0, 0)
 
-    def note_refused(self, sender: str, received_unix_nano: int, reason: str, signal: str = "traces") -> None:
-        """Remembers a body that was turned away at the door, for the ledger; it counts as one."""
-        self._refused.put((sender, signal, received_unix_nano, reason))
+    def note(self, note: Note) -> None:
+        """Remembers what the door did not put into the spool, for the ledger."""
+        self._notes.put(note)
 
     def load_next(self, spool: Spool) -> int:
         """Loads one batch of what waits, if anything does. Gives the number of bodies taken."""
-        start = self.position()
-        records, refused = _batch(spool, start)
-        if not records:
-            self._store_refused()
-            return 0
-        after = records[-1].after
-        batch = self._spans.prepare(records, refused)
-        tallies = Tallies()
-        with self._store.write() as transaction:
-            self._spans.store(transaction, batch, tallies)
-            transaction.execute("delete from spool_position")
-            position = {"segment": after.segment, "byte_offset": after.byte_offset}
-            transaction.execute("insert into spool_position values ($segment, $byte_offset)", position)
-            transaction.insert("ingest_entries", tallies.rows())
-        spool.loaded(after, sum(record.stored_bytes for record in records))
+        records, refused = _batch(spool, self.position())
+        notes = self._take_notes()
+        try:
+            self._load(records, refused, notes)
+        except BaseException:
+            for note in notes:
+                self._notes.put(note)
+            raise
+        if records:
+            spool.loaded(records[-1].after, sum(record.stored_bytes for record in records))
         return len(records)
 
-    def _store_refused(self) -> None:
+    def _load(self, records: list[Record], refused: dict[int, str], notes: list[Note]) -> None:
+        if not records and not notes:
+            return
+        found = _sorted(records, refused)
+        self._deployed.hash_evaluations(found.evaluations)
+        span_batch = self._spans.prepare(found.spans, found.refused) if found.spans else None
+        sample_batch = self._samples.prepare(found.samples) if found.samples else None
         tallies = Tallies()
-        while not self._refused.empty():
-            sender, signal, received_unix_nano, reason = self._refused.get()
-            tallies.at(sender, signal, received_unix_nano).reject(reason)
-        if len(tallies):
-            with self._store.write() as transaction:
+        for note in notes:
+            tallies.add(note)
+        for record, reason, count in found.rejected:
+            tallies.of(record).reject(reason, count)
+        with self._store.write() as transaction:
+            handed = self._spans.store(transaction, span_batch, tallies) if span_batch is not None else None
+            if sample_batch is not None:
+                self._samples.store(transaction, sample_batch, tallies)
+            load_evaluations.store(transaction, found.evaluations, tallies)
+            if records:
+                after = records[-1].after
+                transaction.execute("delete from spool_position")
+                position = {"segment": after.segment, "byte_offset": after.byte_offset}
+                transaction.execute("insert into spool_position values ($segment, $byte_offset)", position)
+            if len(tallies):
                 transaction.insert("ingest_entries", tallies.rows())
+        if handed is not None:
+            self.fresh.append(handed)
+
+    def _take_notes(self) -> list[Note]:
+        notes: list[Note] = []
+        try:
+            while True:
+                notes.append(self._notes.get_nowait())
+        except Empty:
+            return notes
 
 
 def _batch(spool: Spool, start: Position) -> tuple[list[Record], dict[int, str]]:
@@ -71,13 +116,46 @@ def _batch(spool: Spool, start: Position) -> tuple[list[Record], dict[int, str]]
     refused: dict[int, str] = {}
     spans = expanded_bytes = 0
     for record in spool.read(start, BATCH_LIMIT_BYTES):
-        checked = decode.check(record.body)
-        reason = checked.too_large if checked.sound else UNSOUND
-        if not reason:
-            spans, expanded_bytes = spans + checked.spans, expanded_bytes + checked.expanded_bytes
-            if records and (spans > BATCH_LIMIT_SPANS or expanded_bytes > decode.LIMIT_EXPANDED_BYTES):
-                break
-        else:
-            refused[len(records)] = reason
+        if record.signal == "traces":
+            checked = decode.check(record.body)
+            reason = checked.too_large if checked.sound else UNSOUND
+            if not reason:
+                spans, expanded_bytes = spans + checked.spans, expanded_bytes + checked.expanded_bytes
+                if records and (spans > BATCH_LIMIT_SPANS or expanded_bytes > decode.LIMIT_EXPANDED_BYTES):
+                    break
+            else:
+                refused[len(records)] = reason
         records.append(record)
     return records, refused
+
+
+def _sorted(records: list[Record], refused: dict[int, str]) -> _Sorted:
+    found = _Sorted()
+    for number, record in enumerate(records):
+        if record.signal == "traces":
+            if number in refused:
+                found.refused[len(found.spans)] = refused[number]
+            else:
+                found.evaluations.read_span_events(record)
+            found.spans.append(record)
+        elif record.signal in ("metrics", "scrapes"):
+            found.samples.append(record)
+        elif record.signal == "evaluations":
+            found.evaluations.read_posted(record)
+        else:
+            _sort_logs(record, found)
+    return found
+
+
+def _sort_logs(record: Record, found: _Sorted) -> None:
+    """Puts what a logs export says to the spans and the evaluations, each under the record's own signal."""
+    try:
+        read = otlp_logs.read(ExportLogsServiceRequest.FromString(record.body), record.received_unix_nano)
+    except DecodeError:
+        found.rejected.append((record, "body is not a sound ExportLogsServiceRequest", 1))
+        return
+    if read.span_count:
+        found.spans.append(replace(record, body=read.spans.SerializeToString()))
+    if read.evaluations:
+        found.evaluations.add(record, [*read.evaluations])
+    found.rejected.extend((record, reason, count) for reason, count in read.rejected.items())

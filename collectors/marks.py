@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import polars as pl
@@ -12,8 +12,9 @@ import polars as pl
 from collectors import wire_layout as at
 from collectors.columns import Ints
 from collectors.decode import Tables
-from collectors.dialects import Deployment, Dialect
+from collectors.dialect_parts import Deployment, Dialect
 
+OF_THE_TAP = "leverwatch.body."  # facts of an answer, no marks; not all of them are signals
 MOST_SAID = 50  # a batch; a sender that makes up names must not fill the ledger
 
 
@@ -22,22 +23,24 @@ def odd_marks(tables: Tables, facts: Deployment, dialects: tuple[Dialect, ...]) 
     found: Counter[tuple[int, str]] = Counter()
     known = _known_keys(facts, dialects)
     for number, key in enumerate(tables.keys):
-        if not key.startswith(facts.prefixes.own):
+        if not key.startswith(facts.prefixes.own) or key.startswith(OF_THE_TAP):
             continue
         rows = np.flatnonzero(tables.key_ids == number)
         if key not in known:
             _count(found, tables, rows, f"attribute {key!r} is unknown{_nearest(key, known)}")
         elif key.startswith(facts.prefixes.arms):
-            _count_odd_arms(found, tables, rows, key, facts)
+            _count_odd_values(found, tables, rows, f"{key} = {{!r}} is no arm", facts.marks.arms)
+        elif key == facts.dialect:
+            _count_odd_values(found, tables, rows, f"{key} = {{!r}} is no dialect", [dialect.dialect for dialect in dialects])
     listed = found.most_common(MOST_SAID)
     return [(body, said, count) for (body, said), count in listed]
 
 
-def _count_odd_arms(found: Counter[tuple[int, str]], tables: Tables, rows: Ints, key: str, facts: Deployment) -> None:
+def _count_odd_values(found: Counter[tuple[int, str]], tables: Tables, rows: Ints, told: str, taken: Sequence[str]) -> None:
     values = pl.Series(tables.values(rows), dtype=pl.String)
     for value in values.unique().to_list():
-        if value not in facts.marks.arms:
-            said = f"{key} = {value!r} is no arm{_nearest(str(value), facts.marks.arms)}; taken: {', '.join(facts.marks.arms)}"
+        if value not in taken:
+            said = f"{told.format(value)}{_nearest(str(value), taken)}; taken: {', '.join(taken)}"
             _count(found, tables, rows[(values == value).fill_null(value is None).to_numpy()], said)
 
 
@@ -56,7 +59,7 @@ def _known_keys(facts: Deployment, dialects: tuple[Dialect, ...]) -> set[str]:
         for source in many
     ]
     marks = [f"{prefix}{lever}" for prefix in (facts.prefixes.levers, facts.prefixes.arms) for lever in facts.marks.levers]
-    return {*sources, *marks, *facts.replica.keys, f"{facts.prefixes.own}dialect"}
+    return {*sources, *marks, *facts.replica.keys, facts.dialect}
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

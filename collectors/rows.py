@@ -9,12 +9,15 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
+from collectors import wire_ids
 from collectors import wire_layout as at
-from collectors.columns import Ints, hex_ids
+from collectors.columns import Bytes, Ints, hex_ids
 from collectors.decode import Tables
 from collectors.dialects import Deployment
+from collectors.facts import Said
 from collectors.translate import Spoken, as_arrow
 
+Hashes = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 KINDS = pa.array(["unspecified", "internal", "server", "client", "producer", "consumer"])
 STATUSES = pa.array(["unset", "ok", "error"])
@@ -31,6 +34,16 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
+class Ids:
+    """What tells the good spans of a batch apart: hashes of their ids, when they began, and which ids stand there more than once."""
+
+    of_trace: Hashes
+    of_span: Hashes
+    starts_ns: Ints
+    copies: Mask
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """A batch ready to store: `spans` has one row per good span, `arrival` its body's number, `refused` a reason per bad one.
 
@@ -39,14 +52,15 @@ class Rows:
 
     spans: pa.Table
     arrival: Ints
+    ids: Ids
     refused: list[tuple[int, str]]
     odd: list[tuple[int, str, int]] = field(default_factory=list)
 
 
-def span_rows(tables: Tables, spoken: Spoken, facts: Deployment, arrivals: list[Arrival]) -> Rows:
+def span_rows(tables: Tables, spoken: Spoken, facts: Deployment, arrivals: list[Arrival], said: Said | None = None) -> Rows:
     """The rows of `spans` (see the schema) of a batch; spans without usable ids or times are refused, each with its reason."""
     spans = tables.spans
-    arrival = tables.resources[spans[:, at.RESOURCE], at.RESOURCE_BODY] if len(spans) else np.zeros(0, np.int64)
+    arrival, said = arrival_of(tables), said or Said()
     ids = {
         "trace_id": _ids(tables, spans[:, at.TRACE], spans[:, at.TRACE_LEN], 16),
         "span_id": _ids(tables, spans[:, at.SPAN], spans[:, at.SPAN_LEN], 8),
@@ -56,7 +70,7 @@ def span_rows(tables: Tables, spoken: Spoken, facts: Deployment, arrivals: list[
     resources = _maps(tables, at.OF_RESOURCE, len(tables.resources))
     senders = pa.array([one.sender for one in arrivals], pa.string())
     received = pa.array([one.received_unix_nano // 1000 for one in arrivals], pa.timestamp("us", "UTC"))
-    replica = _replica(tables, facts, senders.take(pa.array(arrival)))
+    replica = replicas(tables, facts, arrivals)
     columns = {
         **ids,
         "name": tables.text(spans[:, at.NAME], spans[:, at.NAME_LEN]),
@@ -74,8 +88,8 @@ def span_rows(tables: Tables, spoken: Spoken, facts: Deployment, arrivals: list[
         "dialect": spoken.dialect.to_arrow().cast(pa.string()),
         "role": spoken.role.to_arrow().cast(pa.string()),
         "signals": as_arrow(spoken.signals),
-        "levers": _prefixed(tables, facts.prefixes.levers),
-        "arms": _prefixed(tables, facts.prefixes.arms),
+        "levers": _prefixed(tables, facts.prefixes.levers, said.levers),
+        "arms": _prefixed(tables, facts.prefixes.arms, said.arms),
         "resource": resources.take(pa.array(spans[:, at.RESOURCE])),
         "attributes": _maps(tables, at.OF_SPAN, len(spans)),
         "events": _events(tables),
@@ -85,7 +99,17 @@ def span_rows(tables: Tables, spoken: Spoken, facts: Deployment, arrivals: list[
     table = pa.table(columns)
     if not good.all():
         table, arrival = table.filter(pa.array(good)), arrival[good]
-    return Rows(table, arrival, refused)
+    return Rows(table, arrival, _told_apart(tables.buffer, spans[good]), refused)
+
+
+def _told_apart(buffer: Bytes, spans: Ints) -> Ids:
+    traces, ids = np.ascontiguousarray(spans[:, at.TRACE]), np.ascontiguousarray(spans[:, at.SPAN])
+    of_trace, of_span = np.empty(len(spans), np.uint64), np.empty(len(spans), np.uint64)
+    wire_ids.hash_ids(buffer, traces, ids, of_trace, of_span)
+    slots = np.full(1 << max(4, int(2 * len(spans)).bit_length()), -1, np.int64)
+    copies = np.zeros(len(spans), np.bool_)
+    wire_ids.mark_copies(buffer, traces, ids, of_span, slots, copies)
+    return Ids(of_trace, of_span, np.ascontiguousarray(spans[:, at.START]), copies)
 
 
 def _usable(spans: Ints, ids: dict[str, pa.Array], arrival: Ints) -> tuple[Mask, list[tuple[int, str]]]:
@@ -153,7 +177,15 @@ def _resource_text(tables: Tables, keys: tuple[str, ...]) -> pa.Array:
     return pa.array(by_resource, pa.string()).take(pa.array(tables.spans[:, at.RESOURCE]))
 
 
-def _replica(tables: Tables, facts: Deployment, senders: pa.Array) -> pa.Array:
+def arrival_of(tables: Tables) -> Ints:
+    """The number of the body that each span came in."""
+    bodies: Ints = tables.resources[tables.spans[:, at.RESOURCE], at.RESOURCE_BODY] if len(tables.spans) else np.zeros(0, np.int64)
+    return bodies
+
+
+def replicas(tables: Tables, facts: Deployment, arrivals: list[Arrival]) -> pa.Array:
+    """The replica of each span: what it says, else its resource, else its sender."""
+    senders = pa.array([one.sender for one in arrivals], pa.string()).take(pa.array(arrival_of(tables)))
     named = _resource_text(tables, facts.replica.keys)
     return pa.compute.coalesce(_span_text(tables, facts.replica.keys[0]), named, senders)
 
@@ -169,17 +201,18 @@ def _span_text(tables: Tables, key: str) -> pa.Array:
     return tables.values(rows).take(pa.array(places, mask=places < 0))
 
 
-def _prefixed(tables: Tables, prefix: str) -> pa.Array:
-    """Attributes whose key starts with a prefix, of the span or else its resource, as a map of what follows it."""
+def _prefixed(tables: Tables, prefix: str, more: pl.DataFrame | None) -> pa.Array:
+    """Attributes whose key starts with a prefix, of the span or else its resource, as a map of what follows it; `more` is said beside."""
     numbers = [number for number, key in enumerate(tables.keys) if key.startswith(prefix) and len(key) > len(prefix)]
     count = len(tables.spans)
-    if not numbers:
+    if not numbers and more is None:
         return pa.nulls(count, TEXT_MAP)
     on_span = _said(tables, at.OF_SPAN, numbers, prefix, 0)
-    on_resource = _said(tables, at.OF_RESOURCE, numbers, prefix, 1)
+    on_resource = _said(tables, at.OF_RESOURCE, numbers, prefix, 2)
     resource_of = pl.DataFrame({"span": np.arange(count), "owner": tables.spans[:, at.RESOURCE]})
     inherited = resource_of.join(on_resource, on="owner").drop("owner")
-    said = pl.concat([on_span.rename({"owner": "span"}), inherited.select("span", "key", "value", "rank")])
+    known = [on_span.rename({"owner": "span"}), inherited.select("span", "key", "value", "rank")]
+    said = pl.concat(known if more is None else [*known, more])
     said = said.sort("span", "key", "rank").unique(["span", "key"], keep="first", maintain_order=True)
     owners = said["span"].to_numpy()
     keys, values = said["key"].to_arrow().cast(pa.string()), said["value"].to_arrow().cast(pa.string())

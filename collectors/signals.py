@@ -42,17 +42,24 @@ SIGNALS: dict[str, SignalType] = {
     "gpus": "whole",
     "temperature": "real",
     "samples_n": "whole",
+    "inference_s": "real",
+    "kv_transfer_bound_s": "real",
+    "accepted_by_position": "text",
+    "retried": "whole",
 }
 
-# What one native unit is in the canonical one. Text units have no factor.
+# What one native unit is in the canonical one. Text units have no factor. `rust_duration` is a text with its unit in it ("58.4ms"), `flag`
+# a truth value or its text.
 FACTORS: dict[str, float] = {
     "s": 1.0,
     "ms": 1e-3,
     "us": 1e-6,
     "ns": 1e-9,
+    "rust_duration": 1.0,
     "tokens": 1.0,
     "count": 1.0,
     "ratio": 1.0,
+    "flag": 1.0,
     "percent": 1e-2,
     "bytes": 1.0,
     "mib": 1048576.0,

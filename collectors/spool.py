@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
+from collectors.free_space import FreeSpace
+
 HEADER, ARRIVAL = struct.Struct("<IIqHB"), struct.Struct("<qB")
 SIGNALS = ("traces", "metrics", "logs", "scrapes", "evaluations")  # a record holds the number: append only
 SEGMENT_LIMIT_BYTES = 64 * 1024 * 1024
@@ -26,7 +28,7 @@ BACKLOG_LIMIT_BYTES = 512 * 1024 * 1024
 
 
 class SpoolFullError(RuntimeError):
-    """More is waiting to be loaded than the spool may hold; the sender is to come again later."""
+    """More is waiting to be loaded than the spool may hold, or the disk is nearly full; the sender is to come again later."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -62,10 +64,12 @@ class _Waiting:
 class Spool:
     """The spool of one data folder. `append` is safe from any thread; one reader follows with `read`."""
 
-    def __init__(self, folder: Path, loaded: Position, *, limit_backlog_bytes: int = BACKLOG_LIMIT_BYTES) -> None:
+    def __init__(self, folder: Path, loaded: Position, *, limit_backlog_bytes: int = BACKLOG_LIMIT_BYTES, limit_free_bytes: int = 0) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)  # raw bodies lie here until they are loaded, with whatever prompts they hold
         self._folder = folder
         self._limit_backlog_bytes = limit_backlog_bytes
+        self.free_space = FreeSpace(folder, limit_free_bytes)
         self._waiting: queue.SimpleQueue[_Waiting | Position | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._backlog_bytes = 0
@@ -81,8 +85,11 @@ class Spool:
         """Puts one body down; the future is done once it is on disk.
 
         Raises:
-            SpoolFullError: the backlog is at its bound.
+            SpoolFullError: the backlog is at its bound, or the disk has too little left.
         """
+        short = self.free_space.shortage()
+        if short:
+            raise SpoolFullError(short)
         name = sender.encode()[:65535]
         number = SIGNALS.index(signal)
         checksum = _checksum(received_unix_nano, number, name, body)
@@ -229,7 +236,8 @@ class Spool:
         return self._folder / f"{segment:09d}.spool"
 
     def _open(self, segment: int) -> FileIO:
-        file = self._path(segment).open("ab", buffering=0)
+        descriptor = os.open(self._path(segment), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        file = os.fdopen(descriptor, "ab", buffering=0)
         try:
             _sync_folder(self._folder)
         except OSError:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+from msgspec import structs
 
 from collectors import wire_layout as at
-from collectors.columns import Ints, gathered, interned
+from collectors.columns import Ints
 from collectors.decode import Tables
-from collectors.dialects import Deployment, Dialect, Source, SpanRule, any_of
-from collectors.signals import FACTORS, SIGNALS
+from collectors.dialect_parts import Deployment, Dialect, Source, SpanRule, version_key
+from collectors.event_signals import said_by_events
+from collectors.facts import Said
+from collectors.lookup import Lookup, Mask
+from collectors.readings import Reals, numbers, texts
+from collectors.signals import SIGNALS
+from collectors.telling import told
 
-Mask = npt.NDArray[np.bool_]
+PHASES = {"prefill": "prefill", "decode": "decode"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,165 +32,133 @@ class Spoken:
     signals: pl.DataFrame
 
 
-def spoken(tables: Tables, dialects: tuple[Dialect, ...], facts: Deployment) -> Spoken:
-    """Reads every span of a batch in its dialect."""
-    reader = _Reader(tables)
-    numbers, rules = reader.rules(dialects)
-    rule_at = [rule for dialect in dialects for rule in dialect.spans]
-    dialect_at = [index for index, dialect in enumerate(dialects) for _ in dialect.spans]
-    names = pl.Series([dialects[index].dialect for index in dialect_at], dtype=pl.String)
-    roles = pl.Series([rule.role for rule in rule_at], dtype=pl.String)
-    where = _places(rules)
-    columns = {}
-    for signal in SIGNALS:
-        columns[signal] = reader.signal(signal, numbers, dialects, facts)
-    signals = pl.DataFrame(columns)
-    signals = _with_durations(tables, signals, rules, rule_at)
-    signals = _with_first_token(reader, signals, numbers, dialects)
-    return Spoken(names.gather(where), roles.gather(where), _with_outcomes(signals, numbers, dialects))
-
-
-class _Reader:
-    """A batch's tables with what is looked up again and again: key numbers, attribute rows of spans, names and scopes."""
-
-    def __init__(self, tables: Tables) -> None:
-        self.tables = tables
-        self.count = len(tables.spans)
-        self._key_ids = {key: number for number, key in enumerate(tables.keys)}
-        self._rows: dict[tuple[int, str], Ints] = {}
-        by_key = np.argsort(tables.key_ids, kind="stable")
-        bounds = np.searchsorted(tables.key_ids[by_key], np.arange(len(tables.keys) + 1))
-        self._of_key = [by_key[low:high] for low, high in pairwise(bounds)]
-
-    def rows(self, owner_kind: int, key: str) -> Ints:
-        """The attribute rows of one key of one kind of owner."""
-        found = self._rows.get((owner_kind, key))
-        if found is None:
-            number = self._key_ids.get(key)
-            every = self._of_key[number] if number is not None else np.zeros(0, np.int64)
-            found = self._rows[owner_kind, key] = every[self.tables.attributes[every, at.OWNER_KIND] == owner_kind]
-        return found
-
-    def has(self, key: str) -> Mask:
-        """Which spans carry an attribute."""
-        mask = np.zeros(self.count, np.bool_)
-        mask[self.tables.attributes[self.rows(at.OF_SPAN, key), at.OWNER]] = True
-        return mask
-
-    def rules(self, dialects: tuple[Dialect, ...]) -> tuple[Ints, Ints]:
-        """For each span the number of its dialect and of its rule over all dialects; -1 where nothing fits."""
-        spans, scopes = self.tables.spans, self.tables.scopes
-        name_ids, firsts = interned(self.tables.buffer, spans[:, at.NAME], spans[:, at.NAME_LEN])
-        names = pl.Series(gathered(self.tables.buffer, spans[firsts, at.NAME], spans[firsts, at.NAME_LEN]))
-        scope_names = pl.Series(gathered(self.tables.buffer, scopes[:, at.SCOPE_NAME], scopes[:, at.SCOPE_NAME_LEN]))
-        dialect_of, rule_of = np.full(self.count, -1, np.int64), np.full(self.count, -1, np.int64)
-        number = 0
-        for index, dialect in enumerate(dialects):
-            ours = self._in_scope(scope_names, dialect.scopes)
-            for key in dialect.has:
-                ours &= self.has(key)
-            for rule in dialect.spans:
-                fits = ours & (dialect_of < 0) if ours.any() else ours
-                if fits.any():
-                    fits &= _contains(names, rule.name_pattern())[name_ids]
-                    fits = self._fitting(rule, fits, scope_names)
-                    dialect_of[fits], rule_of[fits] = index, number
-                number += 1
-        return dialect_of, rule_of
-
-    def _in_scope(self, scope_names: pl.Series, scopes: tuple[str, ...]) -> Mask:
-        if scopes == ("*",):
-            return np.ones(self.count, np.bool_)
-        if not len(scope_names):
-            return np.zeros(self.count, np.bool_)
-        return _contains(scope_names, any_of(scopes))[self.tables.spans[:, at.SCOPE]]
-
-    def _fitting(self, rule: SpanRule, fits: Mask, scope_names: pl.Series) -> Mask:
-        if rule.scopes:
-            fits = fits & self._in_scope(scope_names, rule.scopes)
-        if rule.where is not None:
-            rows = self.rows(at.OF_SPAN, rule.where.key)
-            matching = rows[_contains(pl.Series(self.tables.values(rows)), rule.where.pattern)]
-            mask = np.zeros(self.count, np.bool_)
-            mask[self.tables.attributes[matching, at.OWNER]] = True
-            fits = fits & mask
-        return fits
-
-    def signal(self, signal: str, dialect_of: Ints, dialects: tuple[Dialect, ...], facts: Deployment) -> pl.Series:
-        """One signal of every span: the deployment's word on the span, then on its resource, then the dialect's own."""
-        found = pl.Series(signal, [None] * self.count, dtype=_dtype(signal))
-        for source in facts.signals.get(signal, ()):
-            found = _filled(found, self._column(signal, source, at.OF_SPAN, None))
-            found = _filled(found, self._column(signal, source, at.OF_RESOURCE, None))
+def spoken(tables: Tables, dialects: tuple[Dialect, ...], facts: Deployment, said: Said | None = None) -> Spoken:
+    """Reads every span of a batch in its dialect; `said` is what is known of the spans beside."""
+    lookup, said = Lookup(tables), said or Said()
+    dialect_of, rule_of = told(lookup, dialects, facts, said.dialect)
+    rules = [rule for dialect in dialects for rule in dialect.spans]
+    columns = {signal: _Column(lookup, kind) for signal, kind in SIGNALS.items()}
+    for signal, column in columns.items():
+        for place, source in enumerate(facts.signals.get(signal, ())):
+            column.read(source, None)
+            if signal in said.registry and not place:
+                column.fill(said.registry[signal])
+            column.read(structs.replace(source, of="resource"), None)
         for index, dialect in enumerate(dialects):
             for source in dialect.signals.get(signal, ()):
-                if len(self.rows(at.OF_SPAN, source.key)):
-                    found = _filled(found, self._column(signal, source, at.OF_SPAN, dialect_of == index))
-        return found
-
-    def _column(self, signal: str, source: Source, owner_kind: int, among: Mask | None) -> pl.Series | None:
-        rows = self.rows(owner_kind, source.key)
-        if not len(rows):
-            return None
-        owners = self.tables.attributes[rows, at.OWNER]
-        if owner_kind == at.OF_SPAN and among is not None:
-            chosen = among[owners]
-            rows, owners = rows[chosen], owners[chosen]
-        values = self._values(signal, source, rows)
-        places = np.full(self.count if owner_kind == at.OF_SPAN else len(self.tables.resources), -1, np.int64)
-        places[owners] = np.arange(len(rows))
-        if owner_kind == at.OF_RESOURCE:
-            places = places[self.tables.spans[:, at.RESOURCE]]
-        return values.gather(_places(places))
-
-    def _values(self, signal: str, source: Source, rows: Ints) -> pl.Series:
-        text = pl.Series(signal, self.tables.values(rows), dtype=pl.String)
-        kind = SIGNALS[signal]
-        if kind == "text":
-            if source.unit == "json_list":
-                text = text.str.strip_chars('[]"').str.replace_all('", "', ",", literal=True)
-            return text.replace("", None)
-        number = text.str.strip_chars().cast(pl.Float64, strict=False) * FACTORS[source.unit]
-        number = number.set(~number.is_finite(), None)
-        return number.round(0).cast(pl.Int64, strict=False) if kind == "whole" else number
+                column.read(source, _meant(lookup, source, dialect_of, index, dialect))
+    _read_rules(columns, rule_of, rules, tables)
+    for signal, more in (*said_by_events(lookup, dialect_of, dialects), *said.defaults.items()):
+        columns[signal].fill(more)
+    signals = pl.DataFrame([column.series(signal) for signal, column in columns.items()])
+    signals = _with_our_words(signals, dialect_of, dialects)
+    names = pl.Series([dialect.speaks_for or dialect.dialect for dialect in dialects], dtype=pl.String)
+    roles = pl.Series([rule.role for rule in rules], dtype=pl.String)
+    return Spoken(names.gather(_places(dialect_of)), roles.gather(_places(rule_of)), signals)
 
 
-def _with_durations(tables: Tables, signals: pl.DataFrame, rules: Ints, rule_at: list[SpanRule]) -> pl.DataFrame:
-    """Fills what a span says by its very length, and by which leg it is."""
+class _Column:
+    """One signal of every span while it is read; a source fills only those spans that nobody has spoken for."""
+
+    def __init__(self, lookup: Lookup, kind: str) -> None:
+        self._lookup, self._kind = lookup, kind
+        self._numbers: Reals | None = None
+        self._text: pl.Series | None = None
+
+    def read(self, source: Source, meant: Mask | None) -> None:
+        """Fills from an attribute, for the spans that are meant (None: all)."""
+        row_of = self._lookup.row_of(source.key, source.of)
+        if row_of is None:
+            return
+        known = row_of >= 0 if meant is None else (row_of >= 0) & meant
+        every = bool(known.all())
+        if not every and not known.any():
+            return
+        rows = row_of if every else row_of[known]
+        if self._kind == "text":
+            self.fill(self._texts(rows, source, known, every))
+        else:
+            self.fill(_spread(numbers(self._lookup.tables, rows, source), known, every))
+
+    def fill(self, said: Reals | pl.Series) -> None:
+        """Takes values for the spans that have none."""
+        if isinstance(said, pl.Series):
+            said = said if said.null_count() == len(said) else said.replace("", None)
+            self._text = said if self._text is None else self._text.zip_with(self._text.is_not_null(), said)
+        else:
+            self._numbers = said if self._numbers is None else np.where(np.isnan(self._numbers), said, self._numbers)
+
+    def set(self, mask: Mask, said: Reals | str) -> None:
+        """Puts a value in place of what is there, where the mask says so."""
+        if isinstance(said, str):
+            before = self.series("")
+            self._text = before.zip_with(~pl.Series(mask), pl.Series([said]).new_from_index(0, self._lookup.count))
+        else:
+            before_numbers = np.full(self._lookup.count, np.nan) if self._numbers is None else self._numbers
+            self._numbers = np.where(mask, said, before_numbers)
+
+    def series(self, name: str) -> pl.Series:
+        """The signal as it stands: null where nobody spoke."""
+        if self._kind == "text":
+            return _nulls(pl.String, self._lookup.count, name) if self._text is None else self._text.alias(name)
+        if self._numbers is None:
+            return _nulls(pl.Int64 if self._kind == "whole" else pl.Float64, self._lookup.count, name)
+        values = pl.Series(name, self._numbers)
+        if np.isnan(self._numbers).any():
+            values = values.fill_nan(None)
+        return values.round(0).cast(pl.Int64, strict=False) if self._kind == "whole" else values
+
+    def _texts(self, rows: Ints, source: Source, known: Mask, every: bool) -> pl.Series:
+        said = pl.Series(texts(self._lookup.tables, rows, source), dtype=pl.String)
+        if every:
+            return said
+        places = np.full(self._lookup.count, -1, np.int64)
+        places[known] = np.arange(len(rows))
+        return said.gather(_places(places))
+
+
+def _spread(values: Reals, known: Mask, every: bool) -> Reals:
+    if every:
+        return values
+    out = np.full(len(known), np.nan)
+    out[known] = values
+    return out
+
+
+def _meant(lookup: Lookup, source: Source, dialect_of: Ints, index: int, dialect: Dialect) -> Mask:
+    """For which spans a source of a dialect has its meaning: those of the dialect, of the versions it is for."""
+    meant: Mask = dialect_of == index
+    if (source.since or source.until) and meant.any():
+        version = lookup.versions(index, dialect.version)
+        newest = version < 0  # of a version nobody knows the newest meaning is read
+        if source.since:
+            meant = meant & (newest | (version >= version_key(source.since)))
+        if source.until:
+            meant = meant & ~newest & (version < version_key(source.until))
+    return meant
+
+
+def _read_rules(columns: dict[str, _Column], rule_of: Ints, rules: list[SpanRule], tables: Tables) -> None:
+    """Takes what a span says by its very length, and by which leg it is."""
     seconds = (tables.spans[:, at.END] - tables.spans[:, at.START]) / 1e9
-    for number, rule in enumerate(rule_at):
-        mask = pl.Series(rules == number)
-        if not (rule.gives or rule.phase) or not mask.any():
+    for number, rule in enumerate(rules):
+        if not (rule.gives or rule.phase):
             continue
-        if rule.gives:
-            filled = pl.when(mask).then(pl.Series(seconds)).otherwise(pl.col(rule.gives))
-            signals = signals.with_columns(filled.alias(rule.gives))
-        if rule.phase:
-            signals = signals.with_columns(pl.when(mask).then(pl.lit(rule.phase)).otherwise(pl.col("phase")).alias("phase"))
-    return signals
+        mask = rule_of == number
+        if rule.gives and mask.any():
+            columns[rule.gives].set(mask, seconds)
+        if rule.phase and mask.any():
+            columns["phase"].set(mask, rule.phase)
 
 
-def _with_first_token(reader: _Reader, signals: pl.DataFrame, dialect_of: Ints, dialects: tuple[Dialect, ...]) -> pl.DataFrame:
-    """TTFT from the first of the events that mark it, where no attribute gives it."""
-    events, spans = reader.tables.events, reader.tables.spans
-    if not len(events):
+def _with_our_words(signals: pl.DataFrame, dialect_of: Ints, dialects: tuple[Dialect, ...]) -> pl.DataFrame:
+    """Each dialect's words for an outcome in ours, `unknown` for a word it does not state; phases and pools in ours, null for others."""
+    for column in ("phase", "pool"):
+        if signals[column].null_count() < len(signals):
+            ours = pl.col(column).str.to_lowercase().replace_strict(PHASES, default=None, return_dtype=pl.String)
+            signals = signals.with_columns(ours.alias(column))
+    if signals["outcome"].null_count() == len(signals):
         return signals
-    names = pl.Series(reader.tables.text(events[:, at.EVENT_NAME], events[:, at.EVENT_NAME_LEN]))
-    for index, dialect in enumerate(dialects):
-        if dialect.first_token is None:
-            continue
-        chosen = names.is_in(list(dialect.first_token.events)).to_numpy() & (dialect_of[events[:, at.EVENT_SPAN]] == index)
-        if chosen.any():
-            first = np.full(len(spans), np.iinfo(np.int64).max, np.int64)
-            np.minimum.at(first, events[chosen, at.EVENT_SPAN], events[chosen, at.EVENT_TIME])
-            known = first < np.iinfo(np.int64).max
-            seconds = pl.Series(np.where(known, (first - spans[:, at.START]) / 1e9, np.nan)).fill_nan(None)
-            signals = signals.with_columns(pl.col("ttft_s").fill_null(seconds))
-    return signals
-
-
-def _with_outcomes(signals: pl.DataFrame, dialect_of: Ints, dialects: tuple[Dialect, ...]) -> pl.DataFrame:
-    """Each dialect's words for an outcome in ours; a word it does not state becomes `unknown`."""
     for index, dialect in enumerate(dialects):
         if dialect.outcomes and (dialect_of == index).any():
             ours = pl.Series(dialect_of == index) & pl.col("outcome").is_not_null()
@@ -195,22 +167,13 @@ def _with_outcomes(signals: pl.DataFrame, dialect_of: Ints, dialects: tuple[Dial
     return signals
 
 
-def _filled(found: pl.Series, more: pl.Series | None) -> pl.Series:
-    return found if more is None else found.zip_with(found.is_not_null(), more)
-
-
 def _places(numbers: Ints) -> pl.Series:
     """Row numbers to gather by, null for -1."""
     return pl.Series(pa.array(numbers, mask=numbers < 0))
 
 
-def _contains(texts: pl.Series, pattern: str) -> Mask:
-    mask: Mask = texts.str.contains(pattern).fill_null(False).to_numpy()
-    return mask
-
-
-def _dtype(signal: str) -> type[pl.DataType]:
-    return {"text": pl.String, "whole": pl.Int64, "real": pl.Float64}[SIGNALS[signal]]
+def _nulls(dtype: type[pl.DataType], count: int, name: str) -> pl.Series:
+    return pl.Series(name, [], dtype=dtype).clear(count)
 
 
 def as_arrow(signals: pl.DataFrame) -> pa.StructArray:

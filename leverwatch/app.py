@@ -5,27 +5,36 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 import alerts.api
+import collectors.api
 import dashboards.api
 from alerts.couriers import Couriers
+from leverwatch import house_api
 from leverwatch.engine_room import EngineRoom
+from leverwatch.receiving import Receiving
+from leverwatch.refused import Refused
 from leverwatch.version import __version__
 from leverwatch.worker import Worker
 
 
-def pages(room: EngineRoom, worker: Worker, couriers: Couriers) -> FastAPI:
+def pages(
+    room: EngineRoom, worker: Worker, couriers: Couriers, refused: Refused | None = None, receiving: Receiving | None = None
+) -> FastAPI:
     """Pages, reports, SQL, verdicts and health on one port."""
     application = FastAPI(title="Leverwatch", version=__version__, docs_url=None, redoc_url=None)
     application.include_router(dashboards.api.router(room, room.sandbox, room.clock))
     application.include_router(alerts.api.router(room.store, room.clock, couriers.wake))
-    application.include_router(_health(room, worker))
+    application.include_router(house_api.router(room))
+    if receiving is not None:
+        application.include_router(collectors.api.evaluations_router(receiving.door))
+    application.include_router(_health(room, worker, refused or Refused(), receiving))
     return application
 
 
-def _health(room: EngineRoom, worker: Worker) -> APIRouter:
+def _health(room: EngineRoom, worker: Worker, refused: Refused, receiving: Receiving | None) -> APIRouter:
     routes = APIRouter(tags=["health"])
     started = time.monotonic()
 
@@ -35,13 +44,19 @@ def _health(room: EngineRoom, worker: Worker) -> APIRouter:
         return {"status": "ok"}
 
     @routes.get("/readyz")
-    def readyz() -> JSONResponse:
-        """Exports are taken and the jobs run; 503 with the reason where they do not."""
+    def readyz(request: Request) -> JSONResponse:
+        """Exports are taken and the jobs run; 503 with the reason where they do not. A caller that may not read gets the status alone."""
         errors = dict(worker.errors)
         if not room.spool.is_writing:
             errors["spool"] = "the thread that writes exports to disk has ended; restart the server"
+        short = room.spool.free_space.shortage()
+        if short:
+            errors["disk"] = short
         state = {"status": "failing" if errors else "ok", "backlog_bytes": room.spool.backlog_bytes, "errors": errors}
-        return JSONResponse(state, status_code=503 if errors else 200)
+        if receiving is not None and receiving.scraper.warnings:
+            state["warnings"] = dict(receiving.scraper.warnings)
+        shown = state if request.scope.get("leverwatch.shows_detail", True) else {"status": state["status"]}
+        return JSONResponse(shown, status_code=503 if errors else 200)
 
     @routes.get("/api/ledger")
     def ledger(sender: str | None = None) -> list[dict[str, Any]]:
@@ -66,8 +81,11 @@ def _health(room: EngineRoom, worker: Worker) -> APIRouter:
             *(f'leverwatch_spans_total{{outcome="{name}"}} {row[name]}' for name in ("stored", "duplicate", "rejected")),
             "# TYPE leverwatch_spool_backlog_bytes gauge",
             f"leverwatch_spool_backlog_bytes {room.spool.backlog_bytes}",
+            "# TYPE leverwatch_disk_free_bytes gauge",
+            f"leverwatch_disk_free_bytes {room.house.free_bytes()}",
             "# TYPE leverwatch_jobs_failing gauge",
             f"leverwatch_jobs_failing {len(worker.errors)}",
+            *refused.lines(),
             "# TYPE leverwatch_uptime_seconds gauge",
             f"leverwatch_uptime_seconds {time.monotonic() - started:.3f}",
         ]

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 
 from alerts.receivers import Receiver
+from collectors.scrape import Target
+from leverwatch.access_settings import Access, Identity, Link, Price, Registry, Tls
+from leverwatch.described import says
+from leverwatch.retention_settings import Retention
 
 PREFIX = "LEVERWATCH_"
-NOT_KEYS = ("LEVERWATCH_DATA", "LEVERWATCH_REQUIRE_BROWSER")
+NOT_KEYS = (
+    "LEVERWATCH_DATA",
+    "LEVERWATCH_REQUIRE_BROWSER",
+    "LEVERWATCH_TOKEN",
+    "LEVERWATCH_CA_FILE",
+    "LEVERWATCH_CLIENT_CERT_FILE",
+    "LEVERWATCH_CLIENT_KEY_FILE",
+)
 
 
 class ConfigError(ValueError):
@@ -23,33 +34,35 @@ class ConfigError(ValueError):
 class Serve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the server listens. Port 0 is a free one."""
 
-    host: str = "127.0.0.1"
-    grpc_port: int = 4317
-    otlp_http_port: int = 4318
-    port: int = 8080
+    host: Annotated[str, says("the address or name to listen on, for all three ports")] = "127.0.0.1"
+    grpc_port: Annotated[int, says("OTLP over gRPC")] = 4317
+    otlp_http_port: Annotated[int, says("OTLP over HTTP")] = 4318
+    port: Annotated[int, says("pages and API")] = 8080
+    allow_open: Annotated[bool, says("listen beyond loopback although neither tokens nor client certificates guard a port")] = False
+    hosts: Annotated[tuple[str, ...], says("more names that browsers reach the pages by, where no TLS guards them")] = ()
 
 
 class StoreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How much the store and the spool may hold."""
 
-    memory_limit: str = "2GB"
-    limit_backlog_bytes: int = 512 * 1024 * 1024
-    keep_content: bool = False
+    memory_limit: Annotated[str, says("what the database may hold in memory")] = "2GB"
+    limit_backlog_bytes: Annotated[int, says("bytes that may wait in the spool before senders are told to come again")] = 512 * 1024 * 1024
+    keep_content: Annotated[bool, says("store prompt and completion text, and the text of errors, which may quote them")] = False
 
 
 class SqlConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of ad-hoc SQL."""
 
-    limit_rows: int = 10_000
-    limit_s: float = 10.0
-    limit_bytes: int = 1024 * 1024 * 1024
+    limit_rows: Annotated[int, says("the most rows of an answer, unless a question asks for more")] = 10_000
+    limit_s: Annotated[float, says("seconds after which a question is stopped")] = 10.0
+    limit_bytes: Annotated[int, says("bytes of memory that a question may take")] = 1024 * 1024 * 1024
 
 
 class Alerts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which policies judge: the shipped ones, and those of a folder of one's own."""
 
-    policies: str = ""
-    base_url: str = ""
+    policies: Annotated[str, says("a folder with policies of one's own, which join or override the shipped ones")] = ""
+    base_url: Annotated[str, says("the address that links in notices begin with; empty: where the pages are served")] = ""
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,10 +72,22 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: StoreConfig = StoreConfig()
     sql: SqlConfig = SqlConfig()
     alerts: Alerts = Alerts()
+    access: Access = Access()
+    tls: Tls = Tls()
+    identity: Identity = Identity()
+    registry: Registry = Registry()
+    retention: Retention = Retention()
+    defaults: dict[str, Any] = {}
     receivers: tuple[Receiver, ...] = ()
+    scrape: tuple[Target, ...] = ()
+    links: tuple[Link, ...] = ()
+    prices: tuple[Price, ...] = ()
 
 
-SECTIONS: dict[str, type[msgspec.Struct]] = {"serve": Serve, "store": StoreConfig, "sql": SqlConfig, "alerts": Alerts}
+KINDS: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(Config)}
+SECTIONS: dict[str, type[msgspec.Struct]] = {
+    name: kind for name, kind in KINDS.items() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+}
 
 
 def read(file: Path | None, folder: Path, environment: Mapping[str, str] = os.environ) -> Config:
@@ -90,20 +115,49 @@ def read(file: Path | None, folder: Path, environment: Mapping[str, str] = os.en
 
 def _refuse_unknown(raw: dict[str, Any], where: str) -> None:
     for section, values in raw.items():
-        known = [*SECTIONS, "receivers"]
-        if section not in known:
-            msg = f"{where}: {_unknown(section, known)}"
+        if section not in KINDS:
+            msg = f"{where}: {_unknown(section, list(KINDS))}"
             raise ConfigError(msg)
-        if section in SECTIONS and isinstance(values, dict):
-            for key in values:
-                if key not in _fields(section):
-                    msg = f"{where}: [{section}] {_unknown(key, _fields(section))}"
+        for place, table, kind in _tables(section, values):
+            known = [field.name for field in msgspec.structs.fields(kind)]
+            for key in table:
+                if key not in known:
+                    msg = f"{where}: {place} {_unknown(key, known)}"
                     raise ConfigError(msg)
 
 
+def _tables(section: str, values: Any) -> Iterator[tuple[str, dict[str, Any], type[msgspec.Struct]]]:
+    """The tables of a section, each with where it stands and the struct that it makes."""
+    one = SECTIONS.get(section)
+    if one and isinstance(values, dict):
+        yield f"[{section}]", values, one
+        for field in msgspec.structs.fields(one):
+            yield from ((f"[{section}] {field.name}:", table, kind) for table, kind in _rows(field.type, values.get(field.name)))
+    elif not one:
+        yield from ((f"[[{section}]]", table, kind) for table, kind in _rows(KINDS[section], values))
+
+
+def _rows(kind: Any, values: Any) -> Iterator[tuple[dict[str, Any], type[msgspec.Struct]]]:
+    """The tables of a list of tables, each with its struct."""
+    if isinstance(item := item_kind(kind), type) and issubclass(item, msgspec.Struct) and isinstance(values, list):
+        yield from ((table, item) for table in values if isinstance(table, dict))
+
+
+def item_kind(kind: Any) -> Any:
+    """What a list holds; None where the kind is no list."""
+    kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    return get_args(kind)[0] if get_origin(kind) is tuple else None
+
+
+def variables() -> dict[str, tuple[str, ...]]:
+    """The environment variable of every key, with the key's path: `LEVERWATCH_SERVE_PORT` is `[serve] port`."""
+    found = {f"{PREFIX}{section.upper()}_{key.upper()}": (section, key) for section in SECTIONS for key in _fields(section)}
+    return {**found, **{f"{PREFIX}{name.upper()}": (name,) for name in KINDS if name not in SECTIONS}}
+
+
 def _with_environment(raw: dict[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-    """`LEVERWATCH_SERVE_PORT` sets `[serve] port`; an unknown variable of ours is refused."""
-    known = {f"{PREFIX}{section.upper()}_{key.upper()}": (section, key) for section in SECTIONS for key in _fields(section)}
+    """The file's keys with those of the environment over them; an unknown variable of ours is refused."""
+    known = variables()
     raw = {section: dict(values) if isinstance(values, dict) else values for section, values in raw.items()}
     for name, text in environment.items():
         if not name.startswith(PREFIX) or name in NOT_KEYS:
@@ -111,9 +165,25 @@ def _with_environment(raw: dict[str, Any], environment: Mapping[str, str]) -> di
         if name not in known:
             msg = f"environment: {_unknown(name, list(known))}"
             raise ConfigError(msg)
-        section, key = known[name]
-        raw.setdefault(section, {})[key] = text
+        section, *key = known[name]
+        if key:
+            kind = {field.name: field.type for field in msgspec.structs.fields(SECTIONS[section])}[key[0]]
+            raw.setdefault(section, {})[key[0]] = _read_variable(name, text, kind)
+        else:
+            raw[section] = _read_variable(name, text, KINDS[section])
     return raw
+
+
+def _read_variable(name: str, text: str, kind: Any) -> Any:
+    """A variable's value: lists of words take commas, tables and lists of them JSON, everything else the bare text."""
+    item = item_kind(kind)
+    if text[:1] in ("[", "{") and (item or get_origin(kind) is dict):
+        try:
+            return msgspec.json.decode(text)
+        except msgspec.DecodeError as error:
+            msg = f"environment: {name}: {error}"
+            raise ConfigError(msg) from error
+    return [word.strip() for word in text.split(",") if word.strip()] if item else text
 
 
 def _fields(section: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,15 +18,18 @@ from alerts.levers import LEVERS, unknown
 from collectors.load import Loader
 from collectors.spool import Spool
 from leverwatch.config import Config, ConfigError
-from pipeline import jobs, segments
+from leverwatch.housekeeping import Housekeeping
+from pipeline import fresh, jobs, segments
 from pipeline import metrics as metric_rows
-from queries import report, sealing
+from pipeline.recent import Recent
+from queries import report, sealing, snapshot
 from queries.sandbox import Sandbox, SqlLimits
 from queries.store import Store
 
 CAUGHT_UP = timedelta(minutes=15)
 QUIET_S = 10.0
 SEAL_EVERY_ROUNDS = 20
+IDLE_S = 7200.0  # where nothing has arrived for so long, the last hours are closed too: retention drops what is sealed
 
 
 def utc_now() -> datetime:
@@ -41,28 +45,35 @@ class EngineRoom:
         self.folder, self.config, self.clock = folder, config, clock
         self.store = Store(folder, config.store.memory_limit)
         sealing.restore(self.store)
+        snapshot.clear(self.store)
         self.loader = Loader(self.store, keep_content=config.store.keep_content)
         limit = config.store.limit_backlog_bytes
-        self.spool = Spool(folder / "spool", self.loader.position(), limit_backlog_bytes=limit)
+        free = config.retention.min_free_bytes
+        self.spool = Spool(folder / "spool", self.loader.position(), limit_backlog_bytes=limit, limit_free_bytes=free)
+        self.house = Housekeeping(self.store, config.retention)
         asked = config.sql
         limits = SqlLimits(rows=asked.limit_rows, wall_s=asked.limit_s, memory_bytes=asked.limit_bytes, behind_s=sql_behind_s)
         self.sandbox = Sandbox(self.store, limits)
         self.edges = segments.Edges()
+        self.recent = Recent()
         self.policies = policies(config)
         self.base_url = config.alerts.base_url
+        self.taking_snapshot = threading.Lock()
         self._last_arrival = time.monotonic()
         self._rounds_unsealed = 0
         jobs.describe_metrics(self.store)
+        fresh.expand_dirty_parts(self.store)
 
     def steps(self) -> tuple[tuple[str, Callable[[], int]], ...]:
         """The jobs in order, each taking what the one before left and giving how much it did."""
         return (
             ("load", self._load),
-            ("assemble", lambda: jobs.assemble_next(self.store, self.edges)),
+            ("assemble", self._assemble),
             ("measure", lambda: jobs.measure_next(self.store)),
             ("compare", lambda: jobs.compare_next(self.store, late=not self.spool.backlog_bytes)),
             ("judge", self._judge),
             ("seal", self._seal),
+            ("retain", lambda: self.house.step(self.clock())),
         )
 
     def work_once(self) -> int:
@@ -95,6 +106,13 @@ class EngineRoom:
             self._last_arrival = time.monotonic()
         return loaded
 
+    def _assemble(self) -> int:
+        """Assembles what was just loaded from memory, and what else waits from the store."""
+        taken = 0
+        while self.loader.fresh:
+            taken += fresh.assemble_fresh(self.store, self.recent, self.loader.fresh.popleft(), self.edges)
+        return taken + jobs.assemble_next(self.store, self.edges)
+
     def _judge(self) -> int:
         live = self.is_caught_up() and self.has_live_sender()
         mark = jobs.watermark(self.store)
@@ -112,6 +130,8 @@ class EngineRoom:
             return 0
         self._rounds_unsealed = 0
         mark = jobs.watermark(self.store)
+        if mark and time.monotonic() - self._last_arrival > IDLE_S:
+            mark += timedelta(seconds=2 * IDLE_S)
         return sealing.seal_next(self.store, mark) if mark else 0
 
     def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import httpx
 import polars as pl
 
 from leverwatch.connection import ConnectError, Connection, names
+from leverwatch.credentials import Credentials
 from queries.results import SqlResult
 from queries.sandbox import SqlError
 
@@ -19,9 +20,9 @@ TIMEOUT_S = 120.0
 class Remote(Connection):
     """A running server, asked over HTTP."""
 
-    def __init__(self, url: str, otlp_http: str | None = None) -> None:
+    def __init__(self, url: str, otlp_http: str | None = None, credentials: Credentials | None = None) -> None:
         self.url, self.otlp_http = url.rstrip("/"), otlp_http
-        self.http = httpx.Client(base_url=self.url, timeout=TIMEOUT_S)
+        self.http = httpx.Client(base_url=self.url, timeout=TIMEOUT_S, **(credentials or Credentials()).client())
 
     def ask(self, sql: str, params: Mapping[str, Any] | None = None, limit_rows: int | None = None) -> SqlResult:
         asked = {"sql": sql, "params": dict(params or {}), "format": "arrow"} | ({"limit": limit_rows} if limit_rows else {})
@@ -62,6 +63,9 @@ class Remote(Connection):
             return response
         try:
             said = response.json()["error"]
+            if said["code"] in ("unauthenticated", "forbidden"):
+                msg = f"{self.url}: {said['message']}; --token-file or $LEVERWATCH_TOKEN takes one"
+                raise ConnectError(msg)
             refusal = SqlError(said["message"], said["code"], said.get("hint") or "")
         except (ValueError, KeyError, TypeError) as error:
             msg = f"{self.url}{path} answered {response.status_code}"

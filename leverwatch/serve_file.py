@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import msgspec
@@ -20,18 +21,42 @@ class Addresses(msgspec.Struct, frozen=True):
     otlp_http: str
 
 
+class LocalAccess(msgspec.Struct, frozen=True):
+    """How commands of the user who serves get in: the secret of this run, and the certificate to trust. Empty where none is needed."""
+
+    token: str = ""
+    cert_file: str = ""
+
+
 class _Written(Addresses, frozen=True):
     """What the file holds. `mark` tells the process from a later one of the same number; empty where the system gives no such thing."""
 
     mark: str = ""
+    token: str = ""
+    cert_file: str = ""
 
 
-def write(folder: Path, addresses: Addresses) -> None:
-    """Tells the folder's other users where to ask."""
+def write(folder: Path, addresses: Addresses, access: LocalAccess | None = None) -> None:
+    """Tells who may read the data folder where to ask. The secret is left out where the file system lets others read it."""
+    access = access or LocalAccess()
     temporary = folder / f"{NAME}.{addresses.pid}"
-    written = _Written(**msgspec.structs.asdict(addresses), mark=_mark(addresses.pid))
-    temporary.write_bytes(msgspec.json.encode(written))
+    temporary.unlink(missing_ok=True)
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        token = access.token if _is_private(os.fstat(file.fileno())) else ""
+        known = msgspec.structs.asdict(addresses)
+        file.write(msgspec.json.encode(_Written(**known, mark=_mark(addresses.pid), token=token, cert_file=access.cert_file)))
     temporary.replace(folder / NAME)
+
+
+def local_access(folder: Path) -> LocalAccess:
+    """How to get in at the server that holds the folder; without the secret where others could have read or written the file."""
+    try:
+        with (folder / NAME).open("rb") as file:
+            is_private = _is_private(os.fstat(file.fileno()))
+            written = msgspec.json.decode(file.read(), type=_Written)
+    except (OSError, msgspec.DecodeError):
+        return LocalAccess()
+    return LocalAccess(written.token if is_private else "", written.cert_file)
 
 
 def remove(folder: Path) -> None:
@@ -47,6 +72,10 @@ def live(folder: Path) -> Addresses | None:
         return None
     runs = _mark(written.pid) == written.mark if written.mark else _is_another(written.pid)
     return Addresses(written.pid, written.url, written.otlp_grpc, written.otlp_http) if runs else None
+
+
+def _is_private(found: os.stat_result) -> bool:
+    return not stat.S_IMODE(found.st_mode) & 0o077
 
 
 def _mark(pid: int) -> str:

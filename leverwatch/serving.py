@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import grpc.aio
 import uvicorn
@@ -22,9 +23,12 @@ from alerts.couriers import Couriers
 from collectors import decode, otlp_grpc
 from collectors.door import Door, reference_check
 from collectors.warm import warm
-from leverwatch import app, serve_file
+from leverwatch import app, exposure, serve_file, tls
+from leverwatch.access_settings import Port
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
+from leverwatch.locks import Locks
+from leverwatch.receiving import Receiving
 from leverwatch.serve_file import Addresses
 from leverwatch.worker import Worker
 
@@ -42,18 +46,21 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
 
     Raises:
         ServeError: the folder is served already, an address is taken, or the store gave itself up while it ran.
+        AccessError, TlsError, ExposedError: a token or certificate cannot be used, or a port would be open to the network.
     """
     running = serve_file.live(folder)
     if running:
         msg = f"{folder} is served already, by process {running.pid} at {running.url}"
         raise ServeError(msg)
     where = config.serve
+    locks = Locks(config, os.environ)
+    exposure.check(where, locks.tokens, locks.certificates)
     web_socket = _listen(where.host, where.port, "--port")
     otlp_socket = _listen(where.host, where.otlp_http_port, "--otlp-http-port")
     _listen(where.host, where.grpc_port, "--grpc-port").close()  # so that a taken port is told before the folder is made
     room = EngineRoom(folder, config, sql_behind_s=SQL_BEHIND_S)
     try:
-        asyncio.run(_Server(room, web_socket, otlp_socket).run(announce))
+        asyncio.run(_Server(room, locks, web_socket, otlp_socket).run(announce))
     finally:
         serve_file.remove(folder)
         room.close()
@@ -62,11 +69,13 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
 class _Server:
     """The listeners and threads of one running server."""
 
-    def __init__(self, room: EngineRoom, web_socket: socket.socket, otlp_socket: socket.socket) -> None:
+    def __init__(self, room: EngineRoom, locks: Locks, web_socket: socket.socket, otlp_socket: socket.socket) -> None:
+        self.locks = locks
         self.room, self.web_socket, self.otlp_socket = room, web_socket, otlp_socket
         self.couriers = Couriers(room.store, room.config.receivers, room.clock, os.environ)
         self.worker = Worker(room, self.couriers)
-        self.door = Door(room.spool, time.time_ns, room.loader.note_refused, reference_check)
+        self.door = Door(room.spool, time.time_ns, room.loader.note, reference_check)
+        self.receiving = Receiving.through(self.door, room.config.scrape)
 
     async def run(self, announce: Callable[[Addresses], None]) -> None:
         """Starts everything, waits for the signal to stop, stops everything."""
@@ -77,23 +86,27 @@ class _Server:
             loop.add_signal_handler(number, stop.set)
         where = self.room.config.serve
         try:
-            grpc_server, grpc_port = await otlp_grpc.start(self.door, f"{where.host}:{where.grpc_port}")
+            grpc_server, grpc_port = await otlp_grpc.start(self.door, _address(where.host, where.grpc_port), **self.locks.grpc())
         except OSError as error:
             raise ServeError(str(error)) from error
-        pages = _Uvicorn(app.pages(self.room, self.worker, self.couriers))
-        otlp = _Uvicorn(_otlp_app(self.door))
+        locks = self.locks
+        web = locks.web(app.pages(self.room, self.worker, self.couriers, locks.refused, self.receiving))
+        pages = _Uvicorn(web, locks.certificates, "web")
+        otlp = _Uvicorn(locks.otlp(_otlp_app(self.door)), locks.certificates, "otlp_http")
         tasks = [asyncio.create_task(pages.serve([self.web_socket])), asyncio.create_task(otlp.serve([self.otlp_socket]))]
         self.couriers.start()
         self.worker.start()
+        self.receiving.scraper.start()
         threading.Thread(target=self._compile, name="compile", daemon=True).start()
+        scheme = "https" if locks.certificates else "http"
         addresses = Addresses(
             pid=os.getpid(),
-            url=f"http://{where.host}:{_port(self.web_socket)}",
-            otlp_grpc=f"{where.host}:{grpc_port}",
-            otlp_http=f"http://{where.host}:{_port(self.otlp_socket)}",
+            url=f"{scheme}://{_address(where.host, _port(self.web_socket))}",
+            otlp_grpc=_address(where.host, grpc_port),
+            otlp_http=f"{scheme}://{_address(where.host, _port(self.otlp_socket))}",
         )
         self.room.base_url = self.room.base_url or addresses.url
-        serve_file.write(self.room.folder, addresses)
+        serve_file.write(self.room.folder, addresses, self.locks.local())
         announce(addresses)
         await stop.wait()
         await self._stop(grpc_server, [pages, otlp], tasks)
@@ -104,6 +117,7 @@ class _Server:
     async def _stop(self, grpc_server: grpc.aio.Server, servers: list[_Uvicorn], tasks: list[asyncio.Task[None]]) -> None:
         """Refuses new exports, lets those at the door finish, loads and assembles what was acknowledged."""
         self.door.closed = True
+        await self.receiving.scraper.stop()
         for server in servers:
             server.should_exit = True
         await grpc_server.stop(GRACE_S)
@@ -127,8 +141,11 @@ class _Server:
 class _Uvicorn(uvicorn.Server):
     """A uvicorn server that leaves signals to us and serves sockets that are bound already."""
 
-    def __init__(self, application: FastAPI) -> None:
-        super().__init__(uvicorn.Config(application, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=2))
+    def __init__(self, application: Any, certificates: tls.Certificates | None, port: Port) -> None:
+        settings: dict[str, Any] = {"log_level": "warning", "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 2}
+        if certificates:
+            settings["ssl_context_factory"] = lambda *_: certificates.context(port)
+        super().__init__(uvicorn.Config(application, **settings))
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -148,6 +165,10 @@ def _listen(host: str, port: int, option: str) -> socket.socket:
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         msg = f"cannot listen on {host}:{port}: {reason}; {option} takes another port, 0 a free one"
         raise ServeError(msg) from error
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _port(bound: socket.socket) -> int:

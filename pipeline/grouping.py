@@ -6,42 +6,49 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-HEAD_ROLES = ("engine", "gateway", "client", "body")
+from pipeline.joining import HEAD_ROLES, groups_of, inferred_phases
+
 DEPTH_LIMIT = 256
-APART_S = 5  # the same key again after this long is another request: callers reuse ids
 
 Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 def with_request(spans: pl.DataFrame) -> pl.DataFrame:
     """The spans that belong to a request, with `group`: the row number of the span that stands for the request.
 
-    A span belongs to the topmost span above it that a client, gateway, tap or engine sent for a request. Requests of one
-    trace that state the same `join_key` at the same time (legs of a prefill/decode pair, samples of n > 1) are one request.
+    A span belongs to the topmost span above it that a client, gateway, tap or engine sent for a request, its `top`; which tops are
+    one request says `joining`. `phase` is the span's own, else that of the nearest span above it that is of one leg of a pair, else
+    its pool, else what the legs' order tells. Spans of another rank's copy, and what lies below them, are left out. `lead_s` says how long a span began before its top.
     """
     spans = spans.sort("trace_id", "started_at", "span_id")  # so that the order of arrival decides nothing
     spans = spans.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     is_head = spans["role"].is_in(list(HEAD_ROLES)).fill_null(False).to_numpy()
-    top = _topmost(_parents(spans), is_head)
-    spans = spans.with_columns(pl.Series("top", top)).filter(pl.col("top") >= 0)
-    groups = _same_request(spans.filter(pl.col("row") == pl.col("top")))
-    return spans.join(groups, on="top", how="left")
+    parents = _parents(spans)
+    top = _topmost(parents, is_head)
+    spans = spans.with_columns(pl.Series("top", top), _phases(spans, parents))
+    is_copy = _below(parents, (spans["role"] == "duplicate").fill_null(False).to_numpy())
+    spans = inferred_phases(spans.filter((pl.col("top") >= 0) & ~pl.Series(is_copy)))
+    heads = spans.filter(pl.col("row") == pl.col("top"))
+    began = heads.select(pl.col("row").alias("top"), pl.col("started_at").alias("top_started_at"))
+    spans = spans.join(groups_of(heads), on="top", how="left").join(began, on="top", how="left")
+    lead = (pl.col("top_started_at") - pl.col("started_at")).dt.total_microseconds() / 1e6
+    return spans.with_columns(lead.alias("lead_s")).drop("top_started_at")
 
 
-def _same_request(heads: pl.DataFrame) -> pl.DataFrame:
-    """(top, group): heads of one trace and join key whose times touch stand for one request; the first of them gives its number."""
-    key = ["trace_id", "join_key"]
-    heads = heads.select("row", *key, "started_at", "ended_at").sort(*key, "started_at", "row")
-    apart = pl.col("started_at") > pl.col("ended_at").cum_max().shift().over(key) + pl.duration(seconds=APART_S)
-    heads = heads.with_columns(apart.fill_null(False).cast(pl.Int64).cum_sum().over(key).alias("turn"))
-    first = pl.col("row").min().over(*key, "turn")
-    return heads.select(
-        pl.col("row").alias("top"), pl.when(pl.col("join_key").is_null()).then(pl.col("row")).otherwise(first).alias("group")
-    )
+def _phases(spans: pl.DataFrame, parents: Ints) -> pl.Series:
+    """The leg of each span: its own word, else the nearest word above it, else its pool's."""
+    own = spans["phase"]
+    if own.null_count() < len(own) and (parents >= 0).any():
+        nearest = _nearest(parents, own.is_not_null().to_numpy())
+        own = own.gather(pl.Series(nearest).replace(-1, None))
+    return own.fill_null(spans["pool"]).alias("phase")
 
 
 def _parents(spans: pl.DataFrame) -> Ints:
     """Each span's parent as a row number; -1 where it has none here."""
+    if spans["parent_span_id"].null_count() == len(spans):
+        return np.full(len(spans), -1, np.int64)
     known = spans.select("trace_id", pl.col("span_id").alias("parent_span_id"), pl.col("row").alias("parent"))
     known = known.unique(["trace_id", "parent_span_id"], keep="first")
     found = spans.join(known, on=["trace_id", "parent_span_id"], how="left", maintain_order="left")
@@ -49,7 +56,25 @@ def _parents(spans: pl.DataFrame) -> Ints:
     return parents
 
 
-def _topmost(parents: Ints, is_head: npt.NDArray[np.bool_]) -> Ints:
+def _nearest(parents: Ints, marked: Mask) -> Ints:
+    """The nearest marked row at or above each row; -1 where there is none."""
+    found = np.where(marked, np.arange(len(parents)), -1)
+    current = parents
+    for _ in range(DEPTH_LIMIT):
+        alive = (current >= 0) & (found < 0)
+        if not alive.any():
+            break
+        found = np.where(alive & marked[current], current, found)
+        current = np.where(alive, parents[current], -1)
+    return found
+
+
+def _below(parents: Ints, marked: Mask) -> Mask:
+    """Which rows are marked or lie below one that is."""
+    return marked if not marked.any() else _nearest(parents, marked) >= 0
+
+
+def _topmost(parents: Ints, is_head: Mask) -> Ints:
     """The topmost head at or above each row; -1 where there is none. Parents that form a ring end at a fixed depth."""
     rows = np.arange(len(parents))
     top = np.where(is_head, rows, -1)
@@ -63,7 +88,7 @@ def _topmost(parents: Ints, is_head: npt.NDArray[np.bool_]) -> Ints:
     return _settled(top, is_head)
 
 
-def _settled(top: Ints, is_head: npt.NDArray[np.bool_]) -> Ints:
+def _settled(top: Ints, is_head: Mask) -> Ints:
     """The tops made to be their own tops: in a ring, or above the depth that is looked at, each head stands for itself."""
     rows = np.arange(len(top))
     unsettled = (top >= 0) & (top[top] != top)

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from pipeline import segments
+from pipeline import partners, segments
 from pipeline.assemble import assemble
 from pipeline.compare import WINDOW_BLOCKS, effects
 from pipeline.measure import BLOCK_S, cells
 from pipeline.metrics import METRICS
-from queries import files, sealing
+from queries import files, retention, sealing
 from queries.data_errors import DATA_ERRORS
 from queries.store import Store
 
@@ -54,6 +54,7 @@ def assemble_next(store: Store, edges: segments.Edges) -> int:
     Traces that cannot be assembled hold up no others: the batch is narrowed down to them, and they are set aside with the reason.
     """
     limit_rows = TRACES_A_RUN
+    retention.leave_settled(store)
     while store.rows("select 1 from dirty_traces limit 1"):
         try:
             return _assemble(store, edges, limit_rows)
@@ -67,8 +68,7 @@ def assemble_next(store: Store, edges: segments.Edges) -> int:
 def _assemble(store: Store, edges: segments.Edges, limit_rows: int) -> int:
     with store.write() as transaction:
         transaction.execute(files.question("assemble_take"), {"limit_rows": limit_rows})
-        spans = transaction.frame(files.question("assemble_spans"))
-        assembled = assemble(spans, edges)
+        assembled = assemble(partners.gathered(transaction), edges)
         transaction.execute(files.question("assemble_dirty_blocks"), {"block_s": BLOCK_S})
         sealing.withdraw(store, transaction)
         transaction.execute(files.question("assemble_forget"))
@@ -76,6 +76,7 @@ def _assemble(store: Store, edges: segments.Edges, limit_rows: int) -> int:
         transaction.using(assembled.requests, files.question("assemble_requests"))
         if not assembled.quarantine.is_empty():
             transaction.insert("quarantine", assembled.quarantine)
+        partners.remember(transaction, assembled.open_keys)
         transaction.execute(files.question("assemble_dirty_blocks"), {"block_s": BLOCK_S})
         transaction.execute("delete from dirty_traces where trace_id in (select trace_id from working_traces)")
         return len(transaction.frame("select trace_id from working_traces"))
@@ -91,11 +92,16 @@ def _set_aside(store: Store, error: Exception) -> int:
 
 
 def measure_next(store: Store) -> int:
-    """Measures the blocks whose requests changed; gives how many blocks were taken."""
-    if not store.rows("select 1 from dirty_blocks limit 1"):
+    """Measures the blocks that have ended and whose requests changed; gives how many blocks were taken.
+
+    A block that is still open would be measured again with each batch, at a cost that grows with what it holds.
+    """
+    retention.leave_measured(store, BLOCK_S)
+    mark = watermark(store)
+    if mark is None or not _waiting_blocks(store, mark):
         return 0
     with store.write() as transaction:
-        transaction.execute(files.question("measure_take"), {"limit_rows": BLOCKS_A_RUN})
+        transaction.execute(files.question("measure_take"), {"limit_rows": BLOCKS_A_RUN, "last": mark - BLOCK})
         requests = transaction.frame(files.question("measure_requests"), {"block_s": BLOCK_S})
         transaction.execute("delete from cells where block_started_at in (select block_started_at from working_blocks)")
         if not requests.is_empty():
@@ -120,7 +126,7 @@ def compare_next(store: Store, *, late: bool = True) -> int:
     With `late` false only blocks newer than those compared are taken: more of an older history is still to come.
     """
     mark = watermark(store)
-    if mark is None or store.rows("select 1 from dirty_traces limit 1") or store.rows("select 1 from dirty_blocks limit 1"):
+    if mark is None or store.rows("select 1 from dirty_traces limit 1") or _waiting_blocks(store, mark):
         return 0
     ends = _closed_ends(store, mark, late)
     if not ends:
@@ -139,6 +145,11 @@ def compare_next(store: Store, *, late: bool = True) -> int:
                 transaction.using(frame, files.question("compare_insert"))
         transaction.using(pl.DataFrame({"until": ends}), "insert into closed_blocks (until) select until from incoming")
     return len(ends)
+
+
+def _waiting_blocks(store: Store, mark: datetime) -> bool:
+    """Whether blocks that have ended wait to be measured."""
+    return bool(store.rows("select 1 from dirty_blocks where block_started_at <= $last limit 1", {"last": mark - BLOCK}))
 
 
 def unjudged_since(store: Store) -> datetime | None:

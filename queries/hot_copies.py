@@ -43,6 +43,7 @@ RELATIONS = (
     "break_even",
     "metrics",
     "watermarks",
+    "retention_log",
 )
 
 
@@ -88,9 +89,10 @@ class HotCopies:
         held: dict[str, _Copy] = {}
         asked_s = time.monotonic()
         try:
-            for relation in relations:
-                held[relation] = self._take(relation, asked_s)
-            yield {relation: [*copy.parts, copy.path] for relation, copy in held.items()}
+            with self._store.reading():
+                for relation in relations:
+                    held[relation] = self._take(relation, asked_s)
+                yield {relation: [*copy.parts, copy.path] for relation, copy in held.items()}
         finally:
             with self._lock:
                 for copy in held.values():

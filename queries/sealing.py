@@ -39,7 +39,7 @@ def restore(store: Store) -> None:
             folder.mkdir(exist_ok=True)
             for path in set(folder.iterdir()) - listed:
                 path.unlink()
-            _refresh(store, transaction, relation)
+            refresh(store, transaction, relation)
 
 
 def seal_next(store: Store, watermark: datetime) -> int:
@@ -66,7 +66,14 @@ def withdraw(store: Store, transaction: Transaction) -> None:
         hour = {"since": row["since"], "until": row["until"]}
         transaction.execute(f"create or replace temp table sealing as select part.* from {source} where not {replaced}")
         _write(store, transaction, "requests", hour)
-        _refresh(store, transaction, "requests")
+        refresh(store, transaction, "requests")
+
+
+def unlist(store: Store, transaction: Transaction, relation: str, names: list[str]) -> None:
+    """Takes parts out of a relation. Their files are deleted once nobody reads them (`queries.sweep`), or at the next start."""
+    for name in names:
+        transaction.execute('delete from parts where relation = $relation and "file" = $file', {"relation": relation, "file": name})
+    refresh(store, transaction, relation)
 
 
 def _seal(store: Store, relation: str, watermark: datetime) -> int:
@@ -76,7 +83,10 @@ def _seal(store: Store, relation: str, watermark: datetime) -> int:
         "group by since order by since",
         {"cutoff": cutoff},
     )
-    taken = {row["since"] for row in store.rows("select distinct since from parts where relation = $relation", {"relation": relation})}
+    taken = {
+        row["since"]
+        for row in store.rows("select distinct since from parts where relation = $relation and level = 2", {"relation": relation})
+    }
     for hour in hours:
         if hour["since"] not in taken or hour["held"] >= MIN_LATE_ROWS:
             return _seal_hour(store, relation, hour["since"])
@@ -91,7 +101,7 @@ def _seal_hour(store: Store, relation: str, since: datetime) -> int:
         transaction.execute(f"create or replace temp table sealing as {rows}", hour)
         count = _write(store, transaction, relation, hour)
         transaction.execute(f"delete from {relation}_hot where {inside}", hour)
-        _refresh(store, transaction, relation)
+        refresh(store, transaction, relation)
     return count
 
 
@@ -99,28 +109,40 @@ def _write(store: Store, transaction: Transaction, relation: str, hour: dict[str
     """Writes the rows of the table `sealing` as a new part of an hour and lists it; gives how many there were."""
     count = int(transaction.frame("select count(*) as n from sealing").item())
     if count:
-        path = _fresh_path(store.parts / relation, hour["since"])
+        path = fresh_path(store.parts / relation, hour["since"])
         transaction.execute(f"copy (select * from sealing) to {quoted(path)} (format parquet, compression zstd, row_group_size 100000)")
-        _sync(path)
-        listed = {"relation": relation, "file": path.name, "rows": count, "bytes": path.stat().st_size} | hour
-        transaction.execute("insert into parts values ($relation, $file, $since, $until, $rows, $bytes)", listed)
+        sync(path)
+        list_part(transaction, relation, path, hour["since"], count, level=2)
     transaction.execute("drop table sealing")
     return count
 
 
-def _fresh_path(folder: Path, since: datetime) -> Path:
+def list_part(transaction: Transaction, relation: str, path: Path, since: datetime, count: int, *, level: int) -> None:
+    """Makes a file of an hour's rows part of the store, once the transaction commits."""
+    listed = {"relation": relation, "file": path.name, "since": since, "until": since + timedelta(hours=1), "rows": count}
+    listed |= {"bytes": path.stat().st_size, "level": level}
+    transaction.execute(
+        'insert into parts (relation, "file", since, until, "rows", bytes, level) '
+        "values ($relation, $file, $since, $until, $rows, $bytes, $level)",
+        listed,
+    )
+
+
+def fresh_path(folder: Path, since: datetime) -> Path:
     """A name no file of that hour has, listed or not: a reader may still be at an older one."""
     hour = f"{since:%Y%m%dT%H}"
     number = max((int(path.stem.rpartition("-")[2]) for path in folder.glob(f"{hour}-*.parquet")), default=-1) + 1
     return folder / f"{hour}-{number:04d}.parquet"
 
 
-def _refresh(store: Store, transaction: Transaction, relation: str) -> None:
+def refresh(store: Store, transaction: Transaction, relation: str) -> None:
+    """Makes the view of a relation name the parts that are listed now."""
     files = part_files(store, transaction, relation)
     transaction.execute(f"create or replace view {relation} as {relation_sql(f'{relation}_hot', files)}")
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Puts a new file and its name on disk."""
     for target in (path, path.parent):
         handle = os.open(target, os.O_RDONLY)
         os.fsync(handle)

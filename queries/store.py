@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,13 +13,14 @@ from typing import Any, Protocol
 import duckdb
 import polars as pl
 
-from queries import files
+from queries import migrating
+from queries.parts import quoted
 
 Params = Mapping[str, Any] | None
 
 
 class StoreError(RuntimeError):
-    """The data folder cannot be opened: held by another process, not writable, or of a schema this version does not know."""
+    """The data folder cannot be opened: held by another process, or not writable."""
 
 
 class ArrowTable(Protocol):
@@ -66,8 +68,8 @@ class Store:
         self.parts = folder / "parts"
         _make(self.parts)
         self._writing = threading.RLock()
-        self._root = _open(folder / "live.duckdb", self.parts, memory_limit)
-        _migrate(self._root, folder)
+        self._root = _open_migrated(folder / "live.duckdb", self.parts, memory_limit)
+        self._reading: dict[object, float] = {}
         self._commits = 0
         self._changed: dict[str, int] = dict.fromkeys(_relations(self._root), 0)
 
@@ -101,7 +103,8 @@ class Store:
         """The rows of one of our own SELECTs as a Polars frame. Never a stranger's text: that goes to `queries.sandbox`."""
         cursor = self._root.cursor()
         try:
-            return _in_utc(pl.DataFrame(cursor.sql(sql, params=dict(params) if params else None)))
+            with self.reading():
+                return _in_utc(pl.DataFrame(cursor.sql(sql, params=dict(params) if params else None)))
         finally:
             cursor.close()
 
@@ -114,11 +117,48 @@ class Store:
         """Reads that all see the same moment. Writes inside it are rolled back; COPY to `parts/` is none."""
         cursor = self._root.cursor()
         try:
-            cursor.execute("begin transaction")
-            yield Transaction(cursor)
+            with self.reading():
+                cursor.execute("begin transaction")
+                yield Transaction(cursor)
         finally:
             _roll_back(cursor)
             cursor.close()
+
+    @contextmanager
+    def filling(self, file: Path, name: str) -> Iterator[Transaction]:
+        """Reads that all see the same moment, beside another database file below `parts/`, attached as `name`.
+
+        What is inserted there is kept when the block ends. No writer waits for it.
+        """
+        cursor = self._root.cursor()
+        try:
+            cursor.execute(f"attach {quoted(file)} as {name}")
+            try:
+                with self.reading():
+                    cursor.execute("begin transaction")
+                    yield Transaction(cursor)
+                    cursor.execute("commit")
+                cursor.execute(f"checkpoint {name}")
+            finally:
+                _roll_back(cursor)
+                cursor.execute(f"detach {name}")
+        finally:
+            cursor.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While it is held, part files that were listed when it began stay where they are, listed or not."""
+        mark = object()
+        self._reading[mark] = time.monotonic()
+        try:
+            yield
+        finally:
+            del self._reading[mark]
+
+    def read_since_s(self) -> float:
+        """When the oldest reader that is still at it began, on the monotonic clock in seconds; now where nobody reads."""
+        now_s = time.monotonic()
+        return min([now_s, *self._reading.values()])
 
     def close(self) -> None:
         """Checkpoints and lets the file go."""
@@ -151,6 +191,21 @@ def _open(path: Path, parts: Path, memory_limit: str) -> duckdb.DuckDBPyConnecti
     return connection
 
 
+def _open_migrated(path: Path, parts: Path, memory_limit: str) -> duckdb.DuckDBPyConnection:
+    """The file opened under this version's schema; an older one is copied first, while it is closed: two handles would share its lock."""
+    connection = _open(path, parts, memory_limit)
+    try:
+        if migrating.is_behind(connection):
+            connection.close()
+            migrating.back_up(path)
+            connection = _open(path, parts, memory_limit)
+        migrating.migrate(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
 def _matter(said: str) -> str:
     """What DuckDB says about a file that it cannot open, in terms of what to do."""
     if "set lock" in said:
@@ -158,23 +213,6 @@ def _matter(said: str) -> str:
     if any(reason in said for reason in ("Permission denied", "Read-only file system", "Operation not permitted")):
         return f"this user may not write there: {said}"
     return said
-
-
-def _migrate(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Brings the schema to this version, one numbered file a transaction."""
-    connection.execute("create table if not exists schema_version (number bigint not null)")
-    row = connection.execute("select coalesce(max(number), 0) from schema_version").fetchone()
-    done = int(row[0]) if row else 0
-    known = files.schema()
-    if done > max(number for number, _ in known):
-        msg = f"{folder}: schema {done} is newer than this version knows ({max(n for n, _ in known)}); use a newer Leverwatch"
-        raise StoreError(msg)
-    for number, text in known:
-        if number > done:
-            connection.execute("begin transaction")
-            connection.execute(text)
-            connection.execute("insert into schema_version values ($number)", {"number": number})
-            connection.execute("commit")
 
 
 def _relations(connection: duckdb.DuckDBPyConnection) -> list[str]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from queries import fresh_parts
+
 RECORDINGS = Path(__file__).parents[1] / "../shared/data/otlp"
 
 
@@ -15,6 +17,12 @@ def recordings() -> Path:
     if not RECORDINGS.is_dir():
         pytest.skip(f"no recordings beside the checkout: {RECORDINGS}")
     return RECORDINGS
+
+
+@pytest.fixture(params=[fresh_parts.MIN_ROWS, 1], ids=["hot", "parts"])
+def _batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loaded and assembled rows go into the hot tables, as few do, then into part files, as many do: the answers are the same."""
+    monkeypatch.setattr(fresh_parts, "MIN_ROWS", request.param)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

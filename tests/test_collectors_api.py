@@ -11,20 +11,29 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow as pa
 import pytest
 from collectors_bodies import attribute, body, request, span
+from collectors_metrics import gauge, logs, metrics, point, record
 from fastapi import FastAPI
 from google.protobuf import json_format
 from google.rpc import code_pb2, status_pb2
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
 
 from collectors import api, decode
 from collectors.door import RETRY_AFTER_S, Door
+from collectors.ledger import Note
 from collectors.spool import Position, Record, Spool
 
 ALL = 1 << 40
 NOW = 1_700_000_000_000_000_000
-GZIP = {"content_encoding": "gzip"}
+GZIP, ZSTD = {"content_encoding": "gzip"}, {"content_encoding": "zstd"}
+
+
+def zstd(content: bytes) -> bytes:
+    packed: bytes = pa.compress(content, "zstd", asbytes=True)
+    return packed
 
 
 @dataclass
@@ -33,7 +42,7 @@ class Receiver:
 
     door: Door
     application: FastAPI
-    refused: list[tuple[str, int, str]]
+    noted: list[Note]
 
     def send(self, method: str, path: str, content: bytes, headers: dict[str, str]) -> httpx.Response:
         async def ask() -> httpx.Response:
@@ -43,21 +52,22 @@ class Receiver:
 
         return asyncio.run(ask())
 
-    def post(self, content: bytes, kind: str = api.PROTOBUF, **headers: str) -> httpx.Response:
+    def post(self, content: bytes, kind: str = api.PROTOBUF, path: str = "/v1/traces", **headers: str) -> httpx.Response:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.send("POST", "/v1/traces", content, {"content-type": kind, **named})
+        return self.send("POST", path, content, {"content-type": kind, **named})
 
     def stored(self) -> list[Record]:
         return list(self.door.spool.read(Position(0, 0), ALL))
 
 
 def opened(folder: Path, limit_backlog_bytes: int = ALL) -> Receiver:
-    refused: list[tuple[str, int, str]] = []
+    noted: list[Note] = []
     spool = Spool(folder, Position(0, 0), limit_backlog_bytes=limit_backlog_bytes)
-    door = Door(spool, lambda: NOW, lambda *what: refused.append(what), decode.check)
+    door = Door(spool, lambda: NOW, noted.append, decode.check)
     application = FastAPI()
     application.include_router(api.router(door))
-    return Receiver(door, application, refused)
+    application.include_router(api.evaluations_router(door))
+    return Receiver(door, application, noted)
 
 
 @pytest.fixture
@@ -107,6 +117,13 @@ def test_a_gzip_body_is_stored_inflated(receiver: Receiver, kind: str) -> None:
     assert ExportTraceServiceRequest.FromString(receiver.stored()[0].body) == request(span(1))
 
 
+@pytest.mark.parametrize("kind", [api.PROTOBUF, api.JSON])
+def test_a_zstd_body_is_stored_inflated(receiver: Receiver, kind: str) -> None:
+    sent = as_json(span(1)) if kind == api.JSON else body(span(1))
+    assert receiver.post(zstd(sent), kind, **ZSTD).status_code == 200
+    assert ExportTraceServiceRequest.FromString(receiver.stored()[0].body) == request(span(1))
+
+
 @pytest.mark.parametrize("kind", ["application/x-protobuf; charset=utf-8", "APPLICATION/X-PROTOBUF"])
 def test_a_content_type_is_read_without_its_parameters_and_case(receiver: Receiver, kind: str) -> None:
     assert receiver.post(body(span(1)), kind, content_encoding="identity").status_code == 200
@@ -130,7 +147,7 @@ def test_a_sender_is_named_by_its_address_or_by_itself(receiver: Receiver) -> No
     [
         ({"content-type": "text/plain"}, "content-type 'text/plain'; taken: application/x-protobuf, application/json"),
         ({"content-type": ""}, "content-type ''; taken: "),
-        ({"content-type": api.PROTOBUF, "content-encoding": "br"}, "content-encoding 'br'; taken: gzip, identity"),
+        ({"content-type": api.PROTOBUF, "content-encoding": "br"}, "content-encoding 'br'; taken: gzip, zstd, identity"),
     ],
 )
 def test_a_kind_or_encoding_that_is_not_taken_is_415(receiver: Receiver, headers: dict[str, str], told: str) -> None:
@@ -153,6 +170,10 @@ def test_a_kind_or_encoding_that_is_not_taken_is_415(receiver: Receiver, headers
         (gzip.compress(body(span(1)))[:-4], api.PROTOBUF, GZIP, "the gzip body is cut short"),
         (b"", api.JSON, GZIP, "the gzip body is cut short"),
         (gzip.compress(body(span(1))) + gzip.compress(body(span(2))), api.PROTOBUF, GZIP, "bytes follow the end of the gzip body"),
+        (b"no zstd", api.PROTOBUF, ZSTD, "not a whole zstd body"),
+        (b"", api.PROTOBUF, ZSTD, "the zstd body is cut short"),
+        (zstd(body(span(1)))[:-4], api.PROTOBUF, ZSTD, "not a whole zstd body"),
+        (zstd(body(span(1))) + b"rest", api.PROTOBUF, ZSTD, "not a whole zstd body"),
         (gzip.compress(b"\xff"), api.PROTOBUF, GZIP, "body is not a sound ExportTraceServiceRequest (1 bytes)"),
     ],
 )
@@ -168,16 +189,18 @@ def test_a_body_that_cannot_be_read_is_400_in_the_encoding_of_the_request(
 
 def test_an_unsound_body_is_noted_for_the_ledger_with_its_sender_and_time(receiver: Receiver) -> None:
     receiver.post(b"\xff", x_leverwatch_sender="broken")
-    assert receiver.refused == [("broken", NOW, "body is not a sound ExportTraceServiceRequest")]
+    assert receiver.noted == [Note("broken", "traces", NOW, "body is not a sound ExportTraceServiceRequest")]
 
 
-@pytest.mark.parametrize("content", [bytes(1001), gzip.compress(bytes(1001)), gzip.compress(bytes(10_000_000))])
+@pytest.mark.parametrize(
+    "content", [bytes(1001), *(packed(bytes(size)) for packed in (gzip.compress, zstd) for size in (1001, 10_000_000))]
+)
 @pytest.mark.parametrize("kind", [api.PROTOBUF, api.JSON])
 def test_a_body_beyond_the_bound_as_sent_or_as_inflated_is_413(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, content: bytes, kind: str
 ) -> None:
     monkeypatch.setattr(api, "LIMIT_BODY_BYTES", 1000)
-    response = receiver.post(content, kind, **(GZIP if content[:1] == b"\x1f" else {}))
+    response = receiver.post(content, kind, **{b"\x1f": GZIP, b"\x28": ZSTD}.get(content[:1], {}))
     assert (response.status_code, response.headers["content-type"]) == (413, kind)
     assert status_of(response).message == "the body is larger than 1000 bytes"
 
@@ -225,3 +248,98 @@ def test_a_server_that_stops_is_503_and_says_when_to_come_again(receiver: Receiv
 def test_other_methods_and_paths_are_not_there(receiver: Receiver) -> None:
     assert receiver.send("GET", "/v1/traces", b"", {}).status_code == 405
     assert receiver.send("POST", "/v1/trace", body(span(1)), {}).status_code == 404
+
+
+@pytest.mark.parametrize("kind", [api.PROTOBUF, api.JSON])
+def test_a_metrics_export_is_stored_whole_and_what_cannot_be_taken_of_it_is_told(receiver: Receiver, kind: str) -> None:
+    sent = metrics(gauge("g", point(1.0), point(2.0, at=0)), service__name="x")
+    content = sent.SerializeToString() if kind == api.PROTOBUF else json_format.MessageToJson(sent).encode()
+    response = receiver.post(content, kind, "/v1/metrics")
+    assert (response.status_code, response.headers["content-type"]) == (200, kind)
+    told = ExportMetricsServiceResponse()
+    _ = told.ParseFromString(response.content) if kind == api.PROTOBUF else json_format.Parse(response.content, told)
+    assert told.partial_success.rejected_data_points == 1
+    assert told.partial_success.error_message == "1 of the time of a data point is missing or out of range"
+    assert [(record.signal, record.body) for record in receiver.stored()] == [("metrics", sent.SerializeToString())]
+
+
+def test_a_metrics_export_that_is_taken_whole_is_answered_with_nothing(receiver: Receiver) -> None:
+    assert receiver.post(metrics(gauge("g", point(1.0))).SerializeToString(), path="/v1/metrics").content == b""
+
+
+@pytest.mark.parametrize("kind", [api.PROTOBUF, api.JSON])
+def test_of_a_logs_export_only_what_is_read_is_stored_and_the_rest_is_no_rejection(receiver: Receiver, kind: str) -> None:
+    said = {"gen_ai.evaluation.name": "n", "gen_ai.evaluation.score.value": 0.5, "gen_ai.evaluation.explanation": "a secret"}
+    sent = logs(record(attributes=said, event_name="gen_ai.evaluation.result"), record(body={"string_value": "a secret"}))
+    plain = json_format.MessageToDict(sent)
+    plain["resourceLogs"][0]["scopeLogs"][0]["logRecords"][0]["traceId"] = "01" * 16
+    content = sent.SerializeToString() if kind == api.PROTOBUF else json.dumps(plain).encode()
+    response = receiver.post(content, kind, "/v1/logs")
+    assert (response.status_code, response.content) == (200, b"" if kind == api.PROTOBUF else b"{}")
+    found = receiver.stored()
+    assert ([record.signal for record in found], b"secret" in found[0].body, b"gen_ai.evaluation.name" in found[0].body) == (
+        ["logs"],
+        False,
+        True,
+    )
+    assert [(note.signal, note.count, note.is_dropped) for note in receiver.noted] == [("logs", 1, True)]
+
+
+@pytest.mark.parametrize("signal", ["metrics", "logs"])
+def test_a_broken_metrics_or_logs_export_is_400_and_noted_under_its_signal(receiver: Receiver, signal: str) -> None:
+    response = receiver.post(b"\xff\xff", path=f"/v1/{signal}")
+    assert response.status_code == 400
+    assert status_of(response).message == f"body is not a sound Export{signal.title()}ServiceRequest (2 bytes)"
+    assert [(note.signal, note.reason) for note in receiver.noted] == [
+        (signal, f"body is not a sound Export{signal.title()}ServiceRequest")
+    ]
+    assert receiver.post(b'{"resourceMetrics": [1], "resourceLogs": [1]}', api.JSON, f"/v1/{signal}").status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/v1/metrics", "/v1/traces"])
+def test_json_that_is_nested_too_deep_is_400(receiver: Receiver, path: str) -> None:
+    deep = b'{"resourceSpans": ' + b'{"a": [' * 50_000
+    assert receiver.post(deep, api.JSON, path).status_code == 400
+
+
+def test_a_full_spool_and_a_stopping_server_answer_metrics_as_they_answer_traces(tmp_path: Path) -> None:
+    receiver = opened(tmp_path, limit_backlog_bytes=10)
+    content = metrics(gauge("g", point(1.0))).SerializeToString()
+    assert receiver.post(content, path="/v1/metrics").status_code == 429
+    receiver.door.closed = True
+    assert receiver.post(content, path="/v1/metrics").status_code == 503
+    receiver.door.spool.close()
+
+
+def post_evaluations(receiver: Receiver, content: object) -> httpx.Response:
+    return receiver.send("POST", "/api/evaluations", json.dumps(content).encode(), {"content-type": api.JSON})
+
+
+def test_posted_evaluations_are_durable_when_they_are_answered(receiver: Receiver) -> None:
+    one = {"suite": "mmlu", "score": 0.5}
+    assert post_evaluations(receiver, one).json() == {"taken": 1}
+    assert post_evaluations(receiver, [one, one]).json() == {"taken": 2}
+    assert [(record.signal, json.loads(record.body)) for record in receiver.stored()] == [("evaluations", one), ("evaluations", [one, one])]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ([{"suite": "a", "score": 1}, {"suite": "a"}], "row 1: Object missing required field `score`"),
+        ({"suite": "a", "score": "x"}, "row 0: Expected `float`, got `str` - at `$.score`"),
+        ({"suite": "", "score": 1}, "row 0: suite is empty"),
+        ({"suite": "a", "score": 1, "lever": "speculaton"}, "row 0: lever 'speculaton' is unknown; did you mean 'speculation'?"),
+        ({"suite": "a", "score": 1, "kind": "vibes"}, "row 0: Invalid enum value 'vibes' - at `$.kind`"),
+        ({"suite": "a", "score": 1, "n": -1}, "row 0: n = -1; a whole number from 0 on is taken"),
+        ({"suite": "a", "score": 1, "when": "now"}, "row 0: Object contains unknown field `when`"),
+        (7, "row 0: Expected `object`, got `int`"),
+    ],
+)
+def test_an_evaluation_that_cannot_be_taken_is_named_by_row_and_field_and_none_is_stored(
+    receiver: Receiver, content: object, told: str
+) -> None:
+    response = post_evaluations(receiver, content)
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], error["message"][: len(told)]) == (400, "evaluation", told)
+    assert receiver.stored() == []
+    assert [note.signal for note in receiver.noted] == ["evaluations"]

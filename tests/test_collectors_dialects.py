@@ -10,7 +10,8 @@ from collectors_bodies import attribute, body, span
 
 import collectors
 from collectors import decode, dialects, translate
-from collectors.dialects import OUTCOMES, Dialect, DialectError
+from collectors.dialect_parts import Dialect
+from collectors.dialects import OUTCOMES, DialectError
 from collectors.signals import FACTORS, SIGNALS, TEXT_UNITS
 from queries.store import Store
 
@@ -64,7 +65,7 @@ def test_every_signal_of_a_dialect_is_known_and_has_the_unit_it_arrives_in(path:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_unit_fits_the_signal_it_is_converted_to(path: Path) -> None:
     """A time in tokens, or tokens in seconds, has a factor too, and would be wrong without an error."""
-    fitting = {"_s": {"s", "ms", "us", "ns"}, "_tokens": {"tokens"}, "_bytes": {"bytes", "mib"}, "_per_s": {"bytes/s", "gib/s"}}
+    fitting = {"_s": {"s", "ms", "us", "ns", "rust_duration"}, "_tokens": {"tokens"}, "_bytes": {"bytes", "mib"}, "_per_s": {"bytes/s", "gib/s"}}
     for signal, sources in load(path).signals.items():
         for ending in ("_per_s", "_bytes", "_tokens", "_s"):
             if signal.endswith(ending):
@@ -78,9 +79,7 @@ def test_a_dialect_says_why_it_cannot_give_what_it_does_not_give(path: Path) -> 
     assert dialect.cannot
     assert set(dialect.cannot) <= set(SIGNALS)
     assert all(len(reason) > 10 for reason in dialect.cannot.values())
-    given = set(dialect.signals) | {rule.gives for rule in dialect.spans}
-    if dialect.first_token:
-        given.add("ttft_s")
+    given = set(dialect.signals) | {rule.gives for rule in dialect.spans} | {event.signal for event in dialect.events}
     assert CORE - given <= set(dialect.cannot)
 
 
@@ -92,7 +91,7 @@ def test_a_dialect_names_outcomes_in_our_words(path: Path) -> None:
 
 def test_dialects_with_scopes_of_their_own_are_asked_before_those_that_take_any() -> None:
     shipped = dialects.shipped()
-    assert [dialect.dialect for dialect in shipped if dialect.scopes == ("*",)] == ["dynamo", "genai"]
+    assert [dialect.dialect for dialect in shipped if dialect.scopes == ("*",)] == ["dynamo", "tgi", "genai"]
     assert shipped[-1].dialect == "genai"
     assert len(shipped) == len(FILES)
 

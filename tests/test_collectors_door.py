@@ -11,7 +11,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 
 from collectors import decode
-from collectors.door import Door, UnsoundBodyError
+from collectors.door import Door
+from collectors.entry import UnsoundBodyError
 from collectors.spool import Position, Spool
 
 

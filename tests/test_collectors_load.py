@@ -14,8 +14,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from collectors import decode
 from collectors.door import reference_check
+from collectors.ledger import Note
 from collectors.load import UNSOUND, Loader
 from collectors.spool import Spool
+from pipeline.fresh import expand_dirty_parts
 from queries.store import Store, Transaction
 
 ARRIVAL = START + 1_000_000_000
@@ -64,7 +66,7 @@ class Room:
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[Room]:
+def room(tmp_path: Path, _batches: None) -> Iterator[Room]:
     opened = Room(tmp_path)
     yield opened
     opened.close()
@@ -227,8 +229,8 @@ def test_a_body_that_the_kernels_refuse_is_rejected_and_holds_nothing_up(room: R
 
 
 def test_a_body_refused_at_the_door_stands_in_the_ledger_of_its_sender_and_minute(room: Room) -> None:
-    room.loader.note_refused("10.0.0.9", ARRIVAL, "body is not sound")
-    room.loader.note_refused("10.0.0.9", ARRIVAL + 1, "body is not sound")
+    room.loader.note(Note("10.0.0.9", "traces", ARRIVAL, "body is not sound"))
+    room.loader.note(Note("10.0.0.9", "traces", ARRIVAL + 1, "body is not sound"))
     assert room.load() == 0
     assert room.ledger() == {"received": 2, "stored": 0, "duplicate": 0, "rejected": 2, "dropped": 0, "pending": 0}
     minute = at(ARRIVAL // 60_000_000_000 * 60_000_000_000)
@@ -273,6 +275,7 @@ def test_a_clock_that_runs_ahead_moves_the_watermark_at_most_a_minute_past_the_a
 def test_only_traces_with_something_of_a_request_are_assembled(room: Room) -> None:
     room.put(body(span(1), span(2, name="Load model")), body(span(3), scope="some.other.scope"))
     room.load()
+    expand_dirty_parts(room.store)
     assert [row["trace_id"][-1] for row in room.store.rows("select trace_id from dirty_traces")] == ["1"]
     assert room.store.rows("select role, dialect from spans order by span_id") == [
         {"role": "engine", "dialect": "vllm"},

@@ -31,6 +31,11 @@ def marked(key: str, value: str) -> bytes:
             "control",
             "attribute 'leverwatch.arm.speculaton' is unknown; did you mean 'leverwatch.arm.speculation'?",
         ),
+        (
+            "leverwatch.dialect",
+            "vlm",
+            "leverwatch.dialect = 'vlm' is no dialect; did you mean 'vllm'?; taken: envoy, ",
+        ),
         ("leverwatch.modle", "x", "attribute 'leverwatch.modle' is unknown; did you mean 'leverwatch.model'?"),
     ],
 )

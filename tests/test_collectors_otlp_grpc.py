@@ -11,12 +11,18 @@ import grpc
 import grpc.aio
 import pytest
 from collectors_bodies import attribute, body, request, span
+from collectors_metrics import gauge, logs, metrics, point, record
 from google.rpc import code_pb2, error_details_pb2, status_pb2
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServiceStub
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2_grpc import MetricsServiceStub
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 
 from collectors import decode, otlp_grpc
 from collectors.door import RETRY_AFTER_S, Door
+from collectors.ledger import Note
 from collectors.spool import Position, Record, Spool
 
 ALL = 1 << 40
@@ -32,9 +38,8 @@ def spool(tmp_path: Path) -> Iterator[Spool]:
     opened.close()
 
 
-def door_of(spool: Spool, refused: list[tuple[str, int, str]] | None = None) -> Door:
-    noted = [] if refused is None else refused
-    return Door(spool, lambda: NOW, lambda *what: noted.append(what), decode.check)
+def door_of(spool: Spool, noted: list[Note] | None = None) -> Door:
+    return Door(spool, lambda: NOW, ([] if noted is None else noted).append, decode.check)
 
 
 def stored(spool: Spool) -> list[Record]:
@@ -77,10 +82,10 @@ def details_of(error: grpc.aio.AioRpcError) -> status_pb2.Status:
     return status_pb2.Status.FromString(trailing["grpc-status-details-bin"])
 
 
-def assert_says_when_to_come_again(error: grpc.aio.AioRpcError, message: str) -> None:
-    assert (error.code(), error.details()) == (grpc.StatusCode.RESOURCE_EXHAUSTED, message)
+def assert_says_when_to_come_again(error: grpc.aio.AioRpcError, message: str, name: str = "RESOURCE_EXHAUSTED") -> None:
+    assert (error.code(), error.details()) == (grpc.StatusCode[name], message)
     status, delay = details_of(error), error_details_pb2.RetryInfo()
-    assert (status.code, status.message, len(status.details)) == (code_pb2.RESOURCE_EXHAUSTED, message, 1)
+    assert (status.code, status.message, len(status.details)) == (code_pb2.Code.Value(name), message, 1)
     assert status.details[0].Unpack(delay)
     assert delay.retry_delay.seconds == RETRY_AFTER_S
 
@@ -128,12 +133,12 @@ def test_a_message_larger_than_the_usual_bound_of_4_mib_is_taken(spool: Spool) -
 
 @pytest.mark.parametrize("content", [b"\xff\xff", body(span(1))[:-1], body(span(1)) + b"\x07"])
 def test_a_broken_body_is_an_invalid_argument_that_is_not_to_come_again(spool: Spool, content: bytes) -> None:
-    refused: list[tuple[str, int, str]] = []
-    error = refusal(door_of(spool, refused), content)
+    noted: list[Note] = []
+    error = refusal(door_of(spool, noted), content)
     assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert error.details() == f"body is not a sound ExportTraceServiceRequest ({len(content)} bytes)"
     assert "grpc-status-details-bin" not in dict(error.trailing_metadata() or ())
-    assert refused == [("127.0.0.1", NOW, "body is not a sound ExportTraceServiceRequest")]
+    assert noted == [Note("127.0.0.1", "traces", NOW, "body is not a sound ExportTraceServiceRequest")]
     assert stored(spool) == []
 
 
@@ -159,7 +164,7 @@ def test_a_disk_that_refuses_says_when_to_come_again_and_the_same_body_is_taken_
 def test_a_closed_door_says_when_to_come_again(spool: Spool) -> None:
     door = door_of(spool)
     door.closed = True
-    assert_says_when_to_come_again(refusal(door, body(span(1))), "the server is stopping")
+    assert_says_when_to_come_again(refusal(door, body(span(1))), "the server is stopping", "UNAVAILABLE")
     assert stored(spool) == []
 
 
@@ -177,6 +182,36 @@ def test_an_address_that_is_taken_is_an_error_that_names_it(spool: Spool) -> Non
             await server.stop(None)
 
     asyncio.run(both())
+
+
+def test_metrics_and_logs_are_taken_by_the_generated_clients_gzip_included(spool: Spool) -> None:
+    said = {"gen_ai.evaluation.name": "n", "gen_ai.evaluation.score.value": 0.5}
+    event = record(attributes=said, event_name="gen_ai.evaluation.result")
+
+    async def ask(channel: grpc.aio.Channel) -> tuple[ExportMetricsServiceResponse, ExportLogsServiceResponse]:
+        sent = metrics(gauge("g", point(1.0), point(2.0, at=0)))
+        first = await MetricsServiceStub(channel).Export(sent, compression=grpc.Compression.Gzip)
+        return first, await LogsServiceStub(channel).Export(logs(event, record()))
+
+    of_metrics, of_logs = talk(door_of(spool), ask)
+    assert of_metrics.partial_success.rejected_data_points == 1
+    assert of_logs == ExportLogsServiceResponse()
+    assert [record.signal for record in stored(spool)] == ["metrics", "logs"]
+
+
+@pytest.mark.parametrize("signal", ["metrics", "logs"])
+def test_a_broken_metrics_or_logs_export_is_an_invalid_argument(spool: Spool, signal: str) -> None:
+    error = refusal(door_of(spool), b"\xff", f"/{otlp_grpc.SERVICES[signal]}/Export")
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert error.details() == f"body is not a sound Export{signal.title()}ServiceRequest (1 bytes)"
+
+
+def test_a_gzip_message_that_inflates_beyond_the_bound_is_refused(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp_grpc, "LIMIT_MESSAGE_BYTES", 100_000)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        export(door_of(spool), bytes(10_000_000), grpc.Compression.Gzip)
+    assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert stored(spool) == []
 
 
 @pytest.mark.parametrize(

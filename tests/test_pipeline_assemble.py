@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.assemble import NUMBERS, TEXTS, assemble
+from pipeline.assemble import assemble
 from pipeline.impossible import MOST
+from pipeline.legs import NUMBERS, TEXTS
 from pipeline.segments import Edges
 
 BEGAN = datetime(2026, 11, 29, 12, tzinfo=UTC)
-SIGNAL_KINDS = {**dict.fromkeys(TEXTS, pl.String), **dict.fromkeys(("join_key", "phase", "pool"), pl.String)}
+SIGNAL_KINDS = {**dict.fromkeys(TEXTS, pl.String), **dict.fromkeys(("join_key", "phase", "pool", "accepted_by_position"), pl.String)}
 SIGNAL_KINDS |= {name: pl.Float64 if name.endswith("_s") or name in ("temperature", "kv_usage") else pl.Int64 for name in NUMBERS}
 SCHEMA = {
     **dict.fromkeys(("trace_id", "span_id", "parent_span_id", "role", "dialect", "status", "replica", "sender"), pl.String),
@@ -24,6 +25,7 @@ SCHEMA = {
     "duration_s": pl.Float64,
     **dict.fromkeys(("levers", "arms"), pl.List(pl.Struct({"key": pl.String, "value": pl.String}))),
     **SIGNAL_KINDS,
+    "retried": pl.Int64,
 }
 
 
@@ -163,7 +165,7 @@ def test_impossible_values_are_set_aside_with_the_trap_they_fell_into() -> None:
     frame = pl.DataFrame([{name: vllm(cached_tokens=500, ttft_s=-1.0).get(name) for name in SCHEMA}], schema=SCHEMA)
     assembled = assemble(frame, Edges())
     (row,) = assembled.requests.to_dicts()
-    assert (row["cached_tokens"], row["ttft_s"], row["flags"]) == (None, None, ["quarantined"])
+    assert (row["cached_tokens"], row["ttft_s"], row["flags"]) == (None, None, ["clock_skew", "quarantined"])
     taken = {item["column"]: (item["value"], item["reason"]) for item in assembled.quarantine.to_dicts()}
     assert taken["cached_tokens"][0] == "500"
     assert "vllm#25780" in taken["cached_tokens"][1]

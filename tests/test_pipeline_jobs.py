@@ -12,7 +12,7 @@ from collectors_bodies import START, attribute, body, span
 
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
-from pipeline import jobs
+from pipeline import fresh, jobs
 from queries import sealing
 
 MINUTE_NS = 60_000_000_000
@@ -22,7 +22,7 @@ TOKENS = attribute("gen_ai.usage.completion_tokens", 11)
 
 
 @pytest.fixture
-def room(tmp_path: Path) -> Iterator[EngineRoom]:
+def room(tmp_path: Path, _batches: None) -> Iterator[EngineRoom]:
     opened = EngineRoom(tmp_path, Config())
     yield opened
     opened.close()
@@ -62,7 +62,8 @@ def test_a_trace_that_cannot_be_assembled_is_set_aside_and_the_others_are_there(
             raise ValueError(msg)
         return real(spans, edges)
 
-    monkeypatch.setattr(jobs, "assemble", assemble)
+    for module in (jobs, fresh):
+        monkeypatch.setattr(module, "assemble", assemble)
     put(room, *(request(number) for number in range(1, 40)))
     assert room.drain()
     assert requests(room) == [number for number in range(1, 40) if number != 3]
@@ -81,7 +82,8 @@ def test_a_late_span_reopens_only_its_own_trace(room: EngineRoom, monkeypatch: p
         seen.append(sorted(spans["span_id"]))
         return real(spans, edges)
 
-    monkeypatch.setattr(jobs, "assemble", assemble)
+    for module in (jobs, fresh):
+        monkeypatch.setattr(module, "assemble", assemble)
     tap = tap_of(1, cached_tokens=64)
     put(room, body(tap, scope="leverwatch.response_tap"))
     room.drain()
@@ -91,6 +93,9 @@ def test_a_late_span_reopens_only_its_own_trace(room: EngineRoom, monkeypatch: p
 def test_cells_of_a_block_are_replaced_and_never_added_twice(room: EngineRoom) -> None:
     asked = "select metric, sum(n)::bigint as n from cells where metric in ('requests', 'tpot_s') group by metric order by metric"
     put(room, request(1), request(2))
+    room.drain()
+    assert room.store.rows(asked) == []  # the block is still open
+    put(room, request(90, minutes=10))
     room.drain()
     assert room.store.rows(asked) == [{"metric": "requests", "n": 2}, {"metric": "tpot_s", "n": 2}]
     put(room, request(3), request(1))
@@ -121,7 +126,7 @@ def test_a_late_leg_of_a_sealed_request_is_joined_and_its_block_measured_again(r
     room.drain()
     assert requests(room) == [1, 50]
     assert room.store.rows("select cached_tokens from requests where trace_id = $t", {"t": f"{1:032x}"}) == [{"cached_tokens": 0}]
-    assert room.store.rows("select sum(n)::bigint as n from cells where metric = 'requests'") == [{"n": 2}]
+    assert room.store.rows("select sum(n)::bigint as n from cells where metric = 'requests'") == [{"n": 1}]  # the last block is open
 
 
 def test_metrics_stand_in_the_store_for_people_who_ask(room: EngineRoom) -> None:
@@ -136,7 +141,7 @@ def test_a_trace_that_lasts_for_hours_keeps_its_older_requests(room: EngineRoom)
     put(room, request(4, minutes=301, **one_trace), request(5, minutes=302, **one_trace))
     room.drain()
     assert room.store.rows("select count(*) as n, count(distinct request_id) as ids from requests") == [{"n": 5, "ids": 5}]
-    assert room.store.rows("select sum(n)::bigint as n from cells where metric = 'requests'") == [{"n": 5}]
+    assert room.store.rows("select sum(n)::bigint as n from cells where metric = 'requests'") == [{"n": 4}]  # the last block is open
 
 
 def test_a_leg_that_gives_a_sealed_request_its_name_does_not_double_it(room: EngineRoom) -> None:

@@ -139,7 +139,7 @@ def test_a_seal_that_fails_leaves_every_row_where_it_was(store: Store, monkeypat
     def broken(path: Path) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(sealing, "_sync", broken)
+    monkeypatch.setattr(sealing, "sync", broken)
     with pytest.raises(OSError, match="No space"):
         seal_all(store)
     assert seen(store) == [("a", 10)]

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from queries import files
+from queries.migrating import SchemaError
 from queries.store import Store, StoreError
 
 
@@ -92,7 +93,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with first.write() as transaction:
         transaction.execute("insert into schema_version values (999)")
     first.close()
-    with pytest.raises(StoreError, match="schema 999 is newer"):
+    with pytest.raises(SchemaError, match="schema 999 is newer"):
         Store(tmp_path)
 
 
@@ -105,15 +106,24 @@ def test_snapshots_see_one_moment(store: Store) -> None:
 
 
 STAGES = {
-    "load_kinds": "staged", "load_spans": "staged", "load_dirty": "staged", "load_watermarks": "staged", "load_stage": "incoming",
+    "load_kinds": "staged", "load_spans": "staged", "load_staged_dirty": "staged", "load_stage": "incoming", "load_dirty": "incoming",
+    "load_watermarks": "incoming", "assemble_take_fresh": "touched",
     "assemble_requests": "incoming", "assemble_spans": "working_traces", "assemble_dirty_blocks": "working_traces",
     "assemble_set_aside": "working_traces",
     "assemble_forget": "working_traces", "assemble_forget_quarantine": "working_traces",
     "measure_requests": "working_blocks", "measure_reopen": "working_blocks", "compare_insert": "incoming",
+    "load_samples_stage": "incoming_samples", "load_samples_kinds": "staged_samples", "load_samples": "staged_samples",
+    "load_evaluations_stage": "incoming_evaluations", "load_evaluations_kinds": "staged_evaluations",
+    "load_evaluations": "staged_evaluations",
 }  # fmt: skip
 SHAPES = {
     "staged": "create temp table staged as select *, 0::bigint as arrival, true as is_new, false as differs from spans_hot",
     "incoming": "create temp table incoming as select *, 0::bigint as arrival from {}",
+    "incoming_samples": "create temp table incoming as select *, 0::bigint as arrival from samples_hot",
+    "staged_samples": "create temp table staged_samples as select *, 0::bigint as arrival, true as is_new from samples_hot",
+    "incoming_evaluations": "create temp table incoming as select *, 0::bigint as arrival from evaluations",
+    "staged_evaluations": "create temp table staged_evaluations as select *, 0::bigint as arrival, true as is_new from evaluations",
+    "touched": "create temp table incoming as select '' as trace_id, now() as since, now() as until",
     "working_traces": "create temp table working_traces as select '' as trace_id, now() as since, now() as until, "
     "now() as replaced_since, now() as replaced_until",
     "working_blocks": "create temp table working_blocks as select now() as block_started_at",

@@ -18,6 +18,8 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--data", metavar="DIR", help="the data folder (default: $LEVERWATCH_DATA, else ./leverwatch-data)")
     group.add_argument("--url", help="a running server, such as http://127.0.0.1:8080")
+    parser.add_argument("--token-file", metavar="FILE", help="a file with the token that the server asks for (default: $LEVERWATCH_TOKEN)")
+    parser.add_argument("--ca-file", metavar="FILE", help="the authority of the server's certificate, PEM (default: $LEVERWATCH_CA_FILE)")
 
 
 def folder(args: argparse.Namespace) -> Path:
@@ -30,7 +32,8 @@ def connection(args: argparse.Namespace, *, create: bool = False) -> Connection:
     if args.url and not args.url.startswith(("http://", "https://")):
         msg = f"--url {args.url!r}: an address that begins with http:// or https:// is taken"
         raise ConnectError(msg)
-    return connect(args.url) if args.url else connect(folder(args), create=create)
+    shown = {"token_file": args.token_file, "ca_file": args.ca_file}
+    return connect(args.url, **shown) if args.url else connect(folder(args), create=create, **shown)
 
 
 def write(frame: pl.DataFrame, fmt: str, out: str | None) -> str | None:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from collectors.decode import check
 from collectors.recorded import NotLoadedError, bodies
 from leverwatch.cli import common
@@ -72,7 +70,7 @@ def _load_there(remote: Remote, files: list[Path], sender: str, problems: list[N
 
     def put(body: bytes, where: Path) -> None:
         for _ in range(int(WAIT_S / PAUSE_S)):
-            response = httpx.post(f"{remote.otlp_http}/v1/traces", content=body, headers=headers, timeout=WAIT_S)
+            response = remote.http.post(f"{remote.otlp_http}/v1/traces", content=body, headers=headers, timeout=WAIT_S)
             if response.status_code not in (429, 503):
                 break
             time.sleep(float(response.headers.get("retry-after", PAUSE_S)))

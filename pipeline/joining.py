@@ -1,0 +1,153 @@
+"""Spans that stand for requests in, one number per logical request out: which of them are the same, within a trace and across traces.
+
+Joined are: heads of one trace and key whose times touch; an engine's span beside the gateway's span that called it, where a caller's
+context was passed on unchanged; and heads of different traces that state the same key, if together they are one request and no more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+APART_S = 5  # the same key again after this long is another request: callers reuse ids
+SIDE_MS = 50  # how far beyond its gateway's span a sibling engine span may reach: the clocks of two hosts
+HEAD_ROLES = ("engine", "gateway", "client", "log", "body")
+SIDES = {"engine": 0, "body": 1, "gateway": 2, "client": 3}  # who may have called whom
+
+Ints = npt.NDArray[np.int64]
+
+
+def groups_of(heads: pl.DataFrame) -> pl.DataFrame:
+    """(top, group): `top` is a head's row number, `group` that of the first head of its request."""
+    edges = []
+    if heads["trace_id"].n_unique() < len(heads):
+        edges = [_same_key(heads), _siblings(heads)]
+    within = _components(heads["row"].to_numpy(), edges)
+    edges.append(_across_traces(heads.with_columns(pl.Series("within", within))))
+    return pl.DataFrame({"top": heads["row"], "group": _components(heads["row"].to_numpy(), edges)})
+
+
+def inferred_phases(spans: pl.DataFrame) -> pl.DataFrame:
+    """The spans, with the legs of a pair named where no one named them.
+
+    An engine request of one token, followed by another for the same prompt under the same key, prefilled for it.
+    """
+    nameless = (pl.col("role") == "engine") & pl.col("phase").is_null() & pl.col("join_key").is_not_null()
+    legs = spans.filter(nameless & (pl.col("samples_n").fill_null(1) < 2))
+    if not (legs["output_tokens"] == 1).any():
+        return spans
+    legs = legs.select("row", "join_key", "started_at", "ended_at", "prompt_tokens", "output_tokens").sort("join_key", "started_at", "row")
+    follows = (
+        (pl.col("prompt_tokens").shift(-1) == pl.col("prompt_tokens"))
+        & (pl.col("started_at").shift(-1) >= pl.col("ended_at") - pl.duration(milliseconds=SIDE_MS))
+        & (pl.col("started_at").shift(-1) <= pl.col("ended_at") + pl.duration(seconds=APART_S))
+    ).over("join_key")
+    prefills = legs.with_columns((follows & (pl.col("output_tokens") == 1)).fill_null(False).alias("prefills"))
+    decodes = pl.col("prefills").shift().over("join_key").fill_null(False)
+    named = pl.when("prefills").then(pl.lit("prefill")).when(decodes).then(pl.lit("decode"))
+    return spans.join(prefills.select("row", named.alias("told")), on="row", how="left", maintain_order="left").with_columns(
+        pl.coalesce("phase", "told").alias("phase")
+    ).drop("told")
+
+
+def keys_of(heads: pl.DataFrame) -> pl.DataFrame:
+    """(row, key): the keys by which heads of other traces may know a head. A dialect whose ids mean nothing elsewhere gives none."""
+    keyed = heads.filter(pl.col("join_key").is_not_null())
+    named = keyed.filter(pl.col("request_id") != pl.col("join_key"))
+    both = [keyed.select("row", pl.col("join_key").alias("key")), named.select("row", pl.col("request_id").alias("key"))]
+    return pl.concat(both)
+
+
+def stated_keys(spans: pl.DataFrame) -> pl.DataFrame:
+    """(join_key, trace_id, since, until, seeks): the keys that spans state, when, and whether they look for others."""
+    heads = spans.with_row_index("row").filter(pl.col("role").is_in(HEAD_ROLES) & pl.col("join_key").is_not_null())
+    times = heads.select("row", "trace_id", pl.col("started_at").alias("since"), pl.col("ended_at").alias("until"), is_seeking().alias("seeks"))
+    return keys_of(heads).join(times, on="row").select(pl.col("key").alias("join_key"), "trace_id", "since", "until", "seeks")
+
+
+def is_seeking() -> pl.Expr:
+    """Whether a head may be a part of a request that another trace tells the rest of.
+
+    A whole engine request is none by itself: it is found by the others. One of a single token may be the prefill leg of a pair.
+    """
+    alone = pl.col("phase").is_null() & (pl.col("samples_n").fill_null(1) < 2) & (pl.col("output_tokens") != 1).fill_null(True)
+    return pl.col("join_key").is_not_null() & ~((pl.col("role") == "engine") & alone)
+
+
+def _same_key(heads: pl.DataFrame) -> pl.DataFrame:
+    keyed = heads.filter(pl.col("join_key").is_not_null()).select("row", "trace_id", "join_key", "started_at", "ended_at")
+    return _linked(_with_turn(keyed, ["trace_id", "join_key"]), ["trace_id", "join_key", "turn"])
+
+
+def _siblings(heads: pl.DataFrame) -> pl.DataFrame:
+    """Engines, and taps before them, with the callers of the same parent whose time holds theirs: one caller of a kind, or none."""
+    columns = ["row", "trace_id", "parent_span_id", "started_at", "ended_at", "prompt_tokens", "side"]
+    side = pl.col("role").replace_strict(SIDES, default=None, return_dtype=pl.Int64)
+    inside = heads.filter(pl.col("parent_span_id").is_not_null()).with_columns(side.alias("side")).select(columns)
+    inner, callers = inside.filter(pl.col("side") < 2), inside.filter(pl.col("side") > 0)
+    if inner.is_empty() or callers.is_empty():
+        return _no_edges()
+    slack = pl.duration(milliseconds=SIDE_MS)
+    pairs = inner.join(callers, on=["trace_id", "parent_span_id"], suffix="_caller").filter(
+        (pl.col("side_caller") > pl.col("side"))
+        & (pl.col("started_at") >= pl.col("started_at_caller") - slack)
+        & (pl.col("ended_at") <= pl.col("ended_at_caller") + slack)
+        & (pl.col("prompt_tokens") == pl.col("prompt_tokens_caller")).fill_null(True)
+    )
+    alone = pairs.filter(pl.len().over("row", "side_caller") == 1)
+    return alone.select(pl.col("row_caller").alias("one"), pl.col("row").alias("other"))
+
+
+def _across_traces(heads: pl.DataFrame) -> pl.DataFrame:
+    """Heads of several traces that state one key at one time, where they complete each other: of each part there is one at most."""
+    if not heads.select(is_seeking().any()).item():
+        return _no_edges()
+    part = pl.col("role") + ":" + pl.col("phase").fill_null("")
+    columns = ["row", "trace_id", "within", "started_at", "ended_at"]
+    stated = keys_of(heads).join(heads.select(*columns, part.alias("part"), is_seeking().alias("seeks"), _many().alias("many")), on="row")
+    sought = stated.filter(pl.col("seeks")).select("key").unique()
+    stated = stated.join(sought, on="key", how="semi")
+    stated = _with_turn(stated, ["key"])
+    shared = stated.filter(pl.col("trace_id").n_unique().over("key", "turn") > 1)
+    rivals = shared.filter(~pl.col("many")).group_by("key", "turn", "part").agg(pl.col("within").n_unique().alias("requests"))
+    rivals = rivals.filter(pl.col("requests") > 1)
+    return _linked(shared.join(rivals, on=["key", "turn"], how="anti"), ["key", "turn"])
+
+
+def _many() -> pl.Expr:
+    """Whether a head is one of several samples of a prompt: then others like it belong to the same request."""
+    return (pl.col("role") == "engine") & (pl.col("samples_n").fill_null(1) >= 2)
+
+
+def _with_turn(stated: pl.DataFrame, key: list[str]) -> pl.DataFrame:
+    """Counts how often a key was used anew: a head that begins long after all before it ended is another request."""
+    stated = stated.sort(*key, "started_at", "row")
+    apart = pl.col("started_at") > pl.col("ended_at").cum_max().shift().over(key) + pl.duration(seconds=APART_S)
+    return stated.with_columns(apart.fill_null(False).cast(pl.Int64).cum_sum().over(key).alias("turn"))
+
+
+def _linked(stated: pl.DataFrame, key: list[str]) -> pl.DataFrame:
+    linked = stated.select(pl.col("row").min().over(key).alias("one"), pl.col("row").alias("other"))
+    return linked.filter(pl.col("one") != pl.col("other"))
+
+
+def _no_edges() -> pl.DataFrame:
+    return pl.DataFrame(schema={"one": pl.Int64, "other": pl.Int64})
+
+
+def _components(rows: Ints, edges: list[pl.DataFrame]) -> Ints:
+    """For each row the smallest row that it is linked with, over any number of links."""
+    linked = pl.concat([_no_edges(), *edges])
+    if linked.is_empty():
+        return rows
+    one, other = np.searchsorted(rows, linked["one"].to_numpy()), np.searchsorted(rows, linked["other"].to_numpy())
+    label = np.arange(len(rows))
+    while True:
+        before = label.copy()
+        smallest = np.minimum(label[one], label[other])
+        np.minimum.at(label, one, smallest)
+        np.minimum.at(label, other, smallest)
+        label = label[label]
+        if (label == before).all():
+            return rows[label]

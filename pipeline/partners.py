@@ -1,0 +1,53 @@
+"""A transaction in that has taken the traces to assemble; all spans of their requests out, those of other traces included.
+
+A response body, a log record or a leg of a pair may have come under a trace of its own. What such spans state as their id is kept in
+`open_keys`, so that a trace that comes later finds them; what came before is looked for among the spans. Engine requests that are whole
+look for nobody and are kept nowhere: a fleet that sends only these pays nothing for it.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.joining import stated_keys
+from queries import files
+from queries.store import Transaction
+
+ROUNDS = 8  # a partner may hold another request whose partner is a third trace, and so on
+FORGET = "delete from open_keys where noted_at < current_timestamp - interval 2 hour or trace_id in (select trace_id from working_traces)"
+
+
+def gathered(transaction: Transaction) -> pl.DataFrame:
+    """The spans of the traces in `working_traces`, and of the traces that belong to them, which are added there."""
+    spans = transaction.frame(files.question("assemble_spans"))
+    for _ in range(ROUNDS):
+        keys = stated_keys(spans)
+        if keys.is_empty() or not (keys["seeks"].any() or _is_awaited(transaction)):
+            break
+        if not transaction.using(keys, files.question("assemble_partners")):
+            break
+        spans = transaction.frame(files.question("assemble_spans"))
+    return spans
+
+
+def wake(transaction: Transaction, spans: pl.DataFrame, open_keys: pl.DataFrame) -> None:
+    """Leaves to the store's own assembly those traces of freshly assembled spans that others may complete, or that wait for them."""
+    if not open_keys.is_empty():
+        transaction.insert("open_keys", open_keys)
+        transaction.insert("dirty_traces", open_keys.select("trace_id", "since", "until"))
+    if _is_awaited(transaction):
+        keys = stated_keys(spans)
+        if not keys.is_empty():
+            transaction.using(keys, files.question("assemble_awaited"))
+
+
+def remember(transaction: Transaction, open_keys: pl.DataFrame) -> None:
+    """Keeps the keys under which these traces may still be completed, in place of what was kept of them."""
+    if _is_awaited(transaction):
+        transaction.execute(FORGET)
+    if not open_keys.is_empty():
+        transaction.insert("open_keys", open_keys)
+
+
+def _is_awaited(transaction: Transaction) -> bool:
+    return not transaction.frame("select 1 from open_keys limit 1").is_empty()
