@@ -2,9 +2,9 @@
 
     python benchmarks/tap.py --requests 400
 
-It starts an ASGI server that answers at once, plain (some 2 kB) and streamed (64 chunks), the same with the middleware, and the proxy
-in front of the first; each in a process of its own, on loopback. One client asks them in turn over kept connections. Spans go to a
-collector that takes everything. Delays are to the whole answer, and for streams to the first chunk too.
+It starts an ASGI server that answers plain (some 2 kB), streamed (16 chunks 2 ms apart) and in a burst (64 chunks at once), the same with
+the middleware, and the proxy in front of the first; each in a process of its own, on loopback. One client asks them in turn over kept
+connections. Spans go to a collector that takes everything.
 """
 
 from __future__ import annotations
@@ -42,11 +42,14 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         return
     while (await receive()).get("more_body"):
         pass
-    is_streamed = scope["query_string"] == b"streamed"
+    is_streamed, is_burst = scope["query_string"] != b"plain", scope["query_string"] == b"burst"
     kind = b"text/event-stream" if is_streamed else b"application/json"
     length = [] if is_streamed else [(b"content-length", b"%d" % len(PLAIN))]
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind), *length]})
-    for _ in range(64 if is_streamed else 0):
+    begun = time.perf_counter()
+    for number in range(64 if is_burst else 16 if is_streamed else 0):
+        if not is_burst:  # tokens come when they come, whatever the server does meanwhile
+            await asyncio.sleep(begun + 0.002 * number - time.perf_counter())
         await send({"type": "http.response.body", "body": CHUNK, "more_body": True})
     await send({"type": "http.response.body", "body": LAST if is_streamed else PLAIN})
 
@@ -118,7 +121,7 @@ def main() -> None:
     processes.append(started(stand_between, processes[1][1]))
     connections = {way: http.client.HTTPConnection("127.0.0.1", port) for way, (_, port) in zip(WAYS, processes[1:], strict=True)}
     time.sleep(0.5)
-    for kind in ("plain", "streamed"):
+    for kind in ("plain", "streamed", "burst"):
         measure(connections, kind, args.requests)
     for process, _ in processes:
         process.terminate()

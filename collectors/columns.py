@@ -18,7 +18,7 @@ def gathered(buffer: Bytes, starts: Ints, lengths: Ints, nulls: npt.NDArray[np.b
     np.cumsum(lengths, out=offsets[1:])
     out = np.empty(int(offsets[-1]), np.uint8)
     wire_tables.gather(buffer, np.ascontiguousarray(starts), np.ascontiguousarray(lengths), offsets, out)
-    return _strings(offsets, out, nulls)
+    return as_strings(offsets, out, nulls)
 
 
 def hex_ids(buffer: Bytes, starts: Ints, width: int) -> pa.StringArray:
@@ -26,7 +26,7 @@ def hex_ids(buffer: Bytes, starts: Ints, width: int) -> pa.StringArray:
     out = np.empty(len(starts) * width * 2, np.uint8)
     wire_tables.hex_text(buffer, np.ascontiguousarray(starts), width, out)
     offsets = np.arange(len(starts) + 1, dtype=np.int64) * (width * 2)
-    return _strings(offsets, out, None)
+    return as_strings(offsets, out, None)
 
 
 def interned(buffer: Bytes, starts: Ints, lengths: Ints) -> tuple[Ints, Ints]:
@@ -46,7 +46,8 @@ def offsets_and_data(text: pa.StringArray) -> tuple[Ints, Bytes]:
     return where - where[0], np.frombuffer(data, np.uint8)[where[0] : where[-1]]
 
 
-def _strings(offsets: Ints, data: Bytes, nulls: npt.NDArray[np.bool_] | None) -> pa.StringArray:
+def as_strings(offsets: Ints, data: Bytes, nulls: npt.NDArray[np.bool_] | None) -> pa.StringArray:
+    """Bytes and their running offsets as an Arrow string column."""
     mask = None
     if nulls is not None and nulls.any():
         mask = pa.array(~nulls).buffers()[1]

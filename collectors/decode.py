@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collectors import any_values, wire, wire_tables
+from collectors import any_values, wire, wire_keys, wire_tables, wire_texts
 from collectors import wire_layout as at
-from collectors.columns import Bytes, Ints, gathered, interned, offsets_and_data
+from collectors.columns import Bytes, Ints, as_strings, gathered, offsets_and_data
 
 OWNER_KINDS = 5
+FIRST_KEYS = 1024
+TEXT_BYTES = 26  # at most, of a number as text
 LIMIT_SPANS = 100_000
 LIMIT_ATTRIBUTES = 4_000_000
 LIMIT_EXPANDED_BYTES = 256 * 1024 * 1024
@@ -26,8 +28,22 @@ class Checked:
 
     sound: bool
     spans: int
-    attributes: int = field(default=0, compare=False)
-    expanded_bytes: int = field(default=0, compare=False)
+    counts: Ints | None = field(default=None, compare=False)
+
+    @property
+    def attributes(self) -> int:
+        """How many attributes it holds; 0 where they were not counted."""
+        return 0 if self.counts is None else int(self.counts[at.ATTRIBUTES])
+
+    @property
+    def expanded_bytes(self) -> int:
+        """What its resources and scopes take once for each span; 0 where that was not counted."""
+        return 0 if self.counts is None else int(self.counts[at.EXPANDED])
+
+    @property
+    def packed(self) -> bytes:
+        """What was counted, as bytes for `counted`."""
+        return b"" if self.counts is None else self.counts.astype("<i8").tobytes()
 
     @property
     def too_large(self) -> str:
@@ -68,98 +84,122 @@ class Tables:
 
     def values(self, rows: Ints) -> pa.StringArray:
         """The values of some attribute rows as text; null where the sender set none."""
-        chosen = self.attributes[rows]
-        return gathered(self.buffer, chosen[:, at.VALUE], chosen[:, at.VALUE_LEN], chosen[:, at.TYPE] == 0)
+        rows = np.ascontiguousarray(rows)
+        offsets = np.empty(len(rows) + 1, np.int64)
+        wire_texts.value_offsets(self.attributes, rows, offsets)
+        out = np.empty(int(offsets[-1]), np.uint8)
+        wire_texts.gather_values(self.buffer, self.attributes, rows, offsets, out)
+        return as_strings(offsets, out, self.attributes[rows, at.TYPE] == 0)
+
+
+def counted(body: bytes, packed: bytes) -> Checked:
+    """What `check` found of a body before, from its packed counts; checked now where they are not there."""
+    if len(packed) != 8 * at.COUNTS:
+        return check(body)
+    counts = np.frombuffer(packed, "<i8").astype(np.int64)
+    return Checked(True, int(counts[at.SPANS]), counts)
 
 
 def check(body: bytes) -> Checked:
     """Walks one body without decoding it: the same bytes the reference parser refuses are not sound."""
     counts = np.zeros(at.COUNTS, np.int64)
     buffer = np.frombuffer(body, np.uint8)
-    sound = wire.request(buffer, 0, len(buffer), False, counts, _empty_tables(), 0) == at.OK
-    if not sound:
-        return Checked(sound=False, spans=0)
-    return Checked(True, int(counts[at.SPANS]), int(counts[at.ATTRIBUTES]), int(counts[at.EXPANDED]))
+    sound = wire.request(buffer, 0, len(buffer), False, counts, _NO_TABLES, 0) == at.OK
+    return Checked(True, int(counts[at.SPANS]), counts) if sound else Checked(sound=False, spans=0)
 
 
-def scan(bodies: Sequence[bytes], is_dropped: Any = None) -> Tables:
-    """Sound bodies as tables. `is_dropped(key)` says which keys of attributes, and in nested values, never leave this function.
+def scan(bodies: Sequence[bytes], is_dropped: Any = None, counts_of: Sequence[Ints | None] | None = None) -> Tables:
+    """Sound bodies as tables. `is_dropped(key)` says which attribute keys never leave this function.
+
+    `counts_of` holds what `check` counted of each body, where that was done before.
 
     Raises:
         ValueError: a body is not sound; its place in the batch is named.
     """
-    buffer = np.frombuffer(b"".join(bodies), np.uint8)
+    known = [check(body).counts for body in bodies] if counts_of is None else counts_of
+    counts = np.sum([one for one in known if one is not None], axis=0, dtype=np.int64) if known else np.zeros(at.COUNTS, np.int64)
     ends = np.cumsum([len(body) for body in bodies], dtype=np.int64) if bodies else np.zeros(0, np.int64)
-    starts = ends - np.array([len(body) for body in bodies], np.int64)
-    counts = np.zeros(at.COUNTS, np.int64)
-    empty = _empty_tables()
-    for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        if wire.request(buffer, start, end, False, counts, empty, index) != at.OK:
-            msg = f"body {index} of {len(bodies)} is not a sound trace export"
+    total = int(ends[-1]) if len(ends) else 0
+    buffer = np.empty(total + TEXT_BYTES * int(counts[at.ATTRIBUTES]), np.uint8)  # room behind the bodies for numbers as text
+    tables, written = _tables(counts), np.zeros(at.COUNTS, np.int64)
+    for index, (body, end) in enumerate(zip(bodies, ends.tolist(), strict=True)):
+        start = end - len(body)
+        buffer[start:end] = np.frombuffer(body, np.uint8)
+        tables = _written(buffer, start, end, written, tables, index)
+    return _finished(buffer, total, tables, written, is_dropped)
+
+
+def _written(buffer: Bytes, start: int, end: int, counts: Ints, tables: wire.Tables, index: int) -> wire.Tables:
+    """Writes one body into the tables, the table of keys grown where they are more."""
+    before = counts.copy()
+    while wire.request(buffer, start, end, True, counts, tables, index) != at.OK:
+        if not counts[at.FULL] or counts[at.KEYS] < len(tables[6]):
+            msg = f"body {index} is not a sound trace export"
             raise ValueError(msg)
-    tables = _tables(counts)
-    written = np.zeros(at.COUNTS, np.int64)
-    for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        wire.request(buffer, start, end, True, written, tables, index)
-    return _with_keys(buffer, tables, is_dropped)
+        known = int(counts[at.KEYS])
+        counts[:] = before
+        counts[at.KEYS] = known
+        tables = (*tables[:6], *_more_keys(buffer, tables[6], known))
+    return tables
 
 
-def _with_keys(buffer: Bytes, tables: wire.Tables, is_dropped: Any) -> Tables:
-    resources, scopes, spans, attributes, events, links = tables
-    key_ids, firsts = interned(buffer, attributes[:, at.KEY], attributes[:, at.KEY_LEN])
-    keys = gathered(buffer, attributes[firsts, at.KEY], attributes[firsts, at.KEY_LEN]).to_pylist()
+def _more_keys(buffer: Bytes, keys: Ints, known: int) -> tuple[Ints, Ints]:
+    more = np.zeros((8 * len(keys), at.KEY_COLUMNS), np.int64)
+    more[:known] = keys[:known]
+    slots = np.full(4 * len(more), -1, np.int64)
+    wire_keys.place_keys(buffer, more, known, slots)
+    return more, slots
+
+
+def _finished(buffer: Bytes, total: int, tables: wire.Tables, counts: Ints, is_dropped: Any) -> Tables:
+    places = (at.RESOURCES, at.SCOPES, at.SPANS, at.ATTRIBUTES, at.EVENTS, at.LINKS, at.KEYS)
+    written = [table[: counts[place]] for table, place in zip(tables, places, strict=False)]
+    resources, scopes, spans, attributes, events, links, keys_at = written
+    keys = gathered(buffer, keys_at[:, at.KEY_START], keys_at[:, at.KEY_LEN]).to_pylist()
     keep = np.ones(len(attributes), np.bool_)
     latest = np.full((OWNER_KINDS, max(len(keys), 1)), -1, np.int64)
-    owner_kind, owner = np.ascontiguousarray(attributes[:, at.OWNER_KIND]), np.ascontiguousarray(attributes[:, at.OWNER])
-    wire_tables.mark_repeats(owner_kind, owner, key_ids, latest, keep)
-    if is_dropped is not None and keys:
-        keep &= ~np.array([is_dropped(key) for key in keys], np.bool_)[key_ids]
-    attributes, key_ids = attributes[keep], key_ids[keep]
-    buffer = _with_written_values(buffer, attributes, is_dropped)
-    return Tables(buffer, resources, scopes, spans, attributes, key_ids, keys, events, links)
+    wire_tables.mark_repeats(attributes, latest, keep)
+    dropped = np.array([is_dropped is not None and is_dropped(key) for key in keys], np.bool_)
+    if dropped.any():
+        keep &= ~dropped[attributes[:, at.KEY]]
+    if not keep.all():
+        attributes = attributes[keep]
+    buffer = _with_written_values(buffer, total, attributes)
+    return Tables(buffer, resources, scopes, spans, attributes, np.ascontiguousarray(attributes[:, at.KEY]), keys, events, links)
 
 
-def _with_written_values(buffer: Bytes, attributes: Ints, is_dropped: Any) -> Bytes:
-    """The buffer with the text of every value that is not text yet behind it; the rows point there afterwards."""
-    pieces = [buffer]
-    end = len(buffer)
-    for kind, write in ((at.INT, _written_ints), (at.DOUBLE, _written_doubles), (at.BOOL, _written_bools)):
-        rows = np.flatnonzero(attributes[:, at.TYPE] == kind)
-        if len(rows):
-            offsets, data = offsets_and_data(write(attributes[rows, at.BITS]))
-            attributes[rows, at.VALUE], attributes[rows, at.VALUE_LEN] = end + offsets[:-1], np.diff(offsets)
-            pieces.append(data)
-            end += len(data)
+def _with_written_values(buffer: Bytes, end: int, attributes: Ints) -> Bytes:
+    """The buffer with the text of every value that is not text yet from `end` on; the rows point there afterwards."""
+    doubles = np.empty(len(attributes), np.int64)
+    end, count = wire_texts.write_numbers(buffer, end, attributes, doubles)
+    rows = doubles[:count]
+    offsets, data = offsets_and_data(_written_doubles(attributes[rows, at.BITS]))
+    wire_texts.point_to(attributes, rows, end, offsets)
+    buffer[end : end + len(data)] = data
+    end += len(data)
     rows = np.flatnonzero(attributes[:, at.TYPE] >= at.ARRAY)
     if len(rows):
-        offsets, data = any_values.written(buffer, attributes[rows], is_dropped)
-        attributes[rows, at.VALUE], attributes[rows, at.VALUE_LEN] = end + offsets[:-1], np.diff(offsets)
-        pieces.append(data)
-    return np.concatenate(pieces) if len(pieces) > 1 else buffer
-
-
-def _written_ints(bits: Ints) -> pa.StringArray:
-    return pc.cast(pa.array(bits), pa.string())
+        offsets, data = any_values.written(buffer, attributes[rows])
+        wire_texts.point_to(attributes, rows, end, offsets)
+        buffer = np.concatenate([buffer[:end], data])
+    return buffer
 
 
 def _written_doubles(bits: Ints) -> pa.StringArray:
     return pc.cast(pa.array(np.ascontiguousarray(bits).view(np.float64)), pa.string())
 
 
-def _written_bools(bits: Ints) -> pa.StringArray:
-    return pc.if_else(pa.array(bits != 0), "true", "false")
-
-
 def _tables(counts: Ints) -> wire.Tables:
     return (
-        np.zeros((counts[at.RESOURCES], at.RESOURCE_COLUMNS), np.int64),
-        np.zeros((counts[at.SCOPES], at.SCOPE_COLUMNS), np.int64),
-        np.zeros((counts[at.SPANS], at.SPAN_COLUMNS), np.int64),
-        np.zeros((counts[at.ATTRIBUTES], at.ATTRIBUTE_COLUMNS), np.int64),
-        np.zeros((counts[at.EVENTS], at.EVENT_COLUMNS), np.int64),
-        np.zeros((counts[at.LINKS], at.LINK_COLUMNS), np.int64),
+        np.empty((counts[at.RESOURCES], at.RESOURCE_COLUMNS), np.int64),
+        np.empty((counts[at.SCOPES], at.SCOPE_COLUMNS), np.int64),
+        np.empty((counts[at.SPANS], at.SPAN_COLUMNS), np.int64),
+        np.empty((counts[at.ATTRIBUTES], at.ATTRIBUTE_COLUMNS), np.int64),
+        np.empty((counts[at.EVENTS], at.EVENT_COLUMNS), np.int64),
+        np.empty((counts[at.LINKS], at.LINK_COLUMNS), np.int64),
+        np.empty((FIRST_KEYS, at.KEY_COLUMNS), np.int64),
+        np.full(4 * FIRST_KEYS, -1, np.int64),
     )
 
 
-def _empty_tables() -> wire.Tables:
-    return _tables(np.zeros(at.COUNTS, np.int64))
+_NO_TABLES = _tables(np.zeros(at.COUNTS, np.int64))  # for walks that write nothing

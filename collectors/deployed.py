@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
 from msgspec import structs
 
 from collectors import content, dialects, facts, identity, rows, translate
 from collectors import wire_layout as at
 from collectors.decode import Tables
 from collectors.dialect_parts import Deployment, Source
-from collectors.evaluations import Evaluation
 from collectors.facts import Link, Said
 from collectors.identity import Hasher
 from collectors.load_evaluations import EvaluationBatch
@@ -53,9 +53,9 @@ class Deployed:
         return self.hasher.tables(tables) if self.hasher else tables
 
     def hash_evaluations(self, batch: EvaluationBatch) -> None:
-        """Puts hashes in place of the request ids of evaluations: they are joined to requests by them."""
+        """Puts hashes in place of the request ids of evaluations, by which they are joined to requests, and of ids made from these."""
         if self.hasher and "request_id" in self.hasher.keys:
-            batch.found = [(record, _hashed(one, self.hasher)) for record, one in batch.found]
+            batch.tables = [_hashed(table, self.hasher) for table in batch.tables]
 
     def stored(self, found: rows.Rows) -> rows.Rows:
         """The rows without the text of errors, which may quote a prompt."""
@@ -94,8 +94,11 @@ def deployed(asked: Asked) -> Deployed:
     )
 
 
-def _hashed(one: Evaluation, hasher: Hasher) -> Evaluation:
-    return structs.replace(one, request_id=hasher.text("request_id", one.request_id)) if one.request_id else one
+def _hashed(evaluations: pa.Table, hasher: Hasher) -> pa.Table:
+    for column in ("request_id", "evaluation_id"):
+        hashes = hasher.series("request_id", pl.Series(evaluations[column], dtype=pl.String)).to_arrow().cast(pa.string())
+        evaluations = evaluations.set_column(evaluations.schema.get_field_index(column), column, hashes)
+    return evaluations
 
 
 def _with_tenants(found: Deployment, keys: tuple[str, ...] | None) -> Deployment:

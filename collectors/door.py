@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -14,6 +14,7 @@ from collectors.decode import Checked
 from collectors.entry import TOO_LARGE, Entry, UnsoundBodyError
 from collectors.ledger import Note
 from collectors.spool import Spool, SpoolFullError
+from collectors.waiting import Waiting
 
 RETRY_AFTER_S = 2
 UNSOUND_TRACES = "body is not a sound ExportTraceServiceRequest"
@@ -40,6 +41,7 @@ class Door:
     note: Callable[[Note], None]
     check: Callable[[bytes], Checked]
     closed: bool = False
+    waiting: Waiting = field(default_factory=Waiting)
 
     async def take(self, signal: str, sender: str, body: bytes) -> Entry:
         """Takes one body of a signal; gives what was taken of it, once that is durable.
@@ -58,7 +60,7 @@ class Door:
             self.note(Note(sender, signal, received, error.reason))
             raise
         if found.items:
-            await self._put(signal, sender, received, found.body)
+            await self._put(signal, sender, received, found.body, found.items)
         for reason, count in found.dropped.items():
             self.note(Note(sender, signal, received, reason, count, is_dropped=True))
         return found
@@ -80,7 +82,7 @@ class Door:
             self.note(Note(sender, "traces", received, TOO_LARGE))
             raise UnsoundBodyError(checked.too_large, TOO_LARGE)
         if checked.spans:
-            await self._put("traces", sender, received, body)
+            await self._put("traces", sender, received, body, checked.spans, checked.packed)
         return checked.spans
 
     def _refuse_if_closed(self) -> None:
@@ -88,14 +90,25 @@ class Door:
             msg = "the server is stopping"
             raise BusyError(msg, is_stopping=True)
 
-    async def _put(self, signal: str, sender: str, received: int, body: bytes) -> None:
+    async def _put(self, signal: str, sender: str, received: int, body: bytes, items: int, counts: bytes = b"") -> None:
         try:
-            await asyncio.wrap_future(self.spool.append(signal, sender, received, body))
+            await asyncio.wrap_future(self.spool.append(signal, sender, received, body, counts))
         except SpoolFullError as error:
             raise BusyError(str(error)) from error
         except OSError as error:
             msg = f"the spool cannot be written: {error}"
             raise BusyError(msg) from error
+        self.waiting.add(sender, signal, items)
+
+
+def items_of(signal: str, body: bytes) -> int:
+    """How many items a spooled body counts for, by the protobuf package's own parser; 0 where it cannot be read."""
+    if signal == "traces":
+        return reference_check(body).spans
+    try:
+        return entry.CHECKS[signal](body).items
+    except UnsoundBodyError:
+        return 0
 
 
 def reference_check(body: bytes) -> Checked:

@@ -10,13 +10,15 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 from collectors import decode, load_evaluations, otlp_logs
-from collectors.fresh import Fresh
 from collectors.deployed import Deployed
+from collectors.door import items_of
+from collectors.fresh import Fresh
 from collectors.ledger import Note, Tallies
 from collectors.load_evaluations import EvaluationBatch
 from collectors.load_samples import SampleLoader
 from collectors.load_spans import SpanLoader
 from collectors.spool import Position, Record, Spool
+from collectors.waiting import Waiting
 from queries.store import Store
 
 BATCH_LIMIT_BYTES = 32 * 1024 * 1024
@@ -24,6 +26,15 @@ BATCH_LIMIT_SPANS = 150_000
 FRESH_BATCHES = 4  # that wait for assembly in memory; what came before those is read from the store
 # The reference parser, at the door until the kernels are compiled, takes what they do not: deeper nesting, larger bodies.
 UNSOUND = "body is nested too deep"
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The next records, which of them cannot be taken and why, and for how many items each counts."""
+
+    records: list[Record] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+    items: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -46,6 +57,7 @@ class Loader:
         self._spans = SpanLoader(store, self._deployed)
         self._samples = SampleLoader()
         self._notes: SimpleQueue[Note] = SimpleQueue()
+        self.waiting = Waiting()
         self.fresh: deque[Fresh] = deque(maxlen=FRESH_BATCHES)
 
     def position(self) -> Position:
@@ -57,18 +69,26 @@ class Loader:
         """Remembers what the door did not put into the spool, for the ledger."""
         self._notes.put(note)
 
+    def count_waiting(self, spool: Spool) -> None:
+        """Counts what an earlier process left in the spool. To be called once, before anything is put into it."""
+        for record in spool.read(self.position(), spool.backlog_bytes + 1):
+            counted = decode.counted(record.body, record.counts).spans if record.counts else items_of(record.signal, record.body)
+            self.waiting.add(record.sender, record.signal, counted)
+
     def load_next(self, spool: Spool) -> int:
         """Loads one batch of what waits, if anything does. Gives the number of bodies taken."""
-        records, refused = _batch(spool, self.position())
-        notes = self._take_notes()
+        batch = _batch(spool, self.position())
+        records, notes = batch.records, self._take_notes()
         try:
-            self._load(records, refused, notes)
+            self._load(records, batch.refused, notes)
         except BaseException:
             for note in notes:
                 self._notes.put(note)
             raise
         if records:
             spool.loaded(records[-1].after, sum(record.stored_bytes for record in records))
+        for record, items in zip(records, batch.items, strict=True):
+            self.waiting.add(record.sender, record.signal, -items)
         return len(records)
 
     def _load(self, records: list[Record], refused: dict[int, str], notes: list[Note]) -> None:
@@ -107,26 +127,22 @@ class Loader:
             return notes
 
 
-def _batch(spool: Spool, start: Position) -> tuple[list[Record], dict[int, str]]:
-    """The next records, as many as stay within what a batch may grow to, one at least; and which of them cannot be taken, with why.
-
-    One body must not hold up all that come after it.
-    """
-    records: list[Record] = []
-    refused: dict[int, str] = {}
+def _batch(spool: Spool, start: Position) -> _Batch:
+    """The next records, as many as stay within what a batch may grow to, one at least. One body must not hold up all that come after it."""
+    batch = _Batch()
     spans = expanded_bytes = 0
     for record in spool.read(start, BATCH_LIMIT_BYTES):
-        if record.signal == "traces":
-            checked = decode.check(record.body)
-            reason = checked.too_large if checked.sound else UNSOUND
-            if not reason:
-                spans, expanded_bytes = spans + checked.spans, expanded_bytes + checked.expanded_bytes
-                if records and (spans > BATCH_LIMIT_SPANS or expanded_bytes > decode.LIMIT_EXPANDED_BYTES):
-                    break
-            else:
-                refused[len(records)] = reason
-        records.append(record)
-    return records, refused
+        checked = decode.counted(record.body, record.counts) if record.signal == "traces" else None
+        reason = "" if checked is None else checked.too_large if checked.sound else UNSOUND
+        if checked is not None and not reason:
+            spans, expanded_bytes = spans + checked.spans, expanded_bytes + checked.expanded_bytes
+            if batch.records and (spans > BATCH_LIMIT_SPANS or expanded_bytes > decode.LIMIT_EXPANDED_BYTES):
+                break
+        if reason:
+            batch.refused[len(batch.records)] = reason
+        batch.records.append(record)
+        batch.items.append(checked.spans if checked is not None and checked.sound else items_of(record.signal, record.body))
+    return batch
 
 
 def _sorted(records: list[Record], refused: dict[int, str]) -> _Sorted:

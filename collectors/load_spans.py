@@ -17,6 +17,7 @@ from collectors import decode, dialects, rows, translate
 from collectors.deployed import Deployed
 from collectors.fresh import Fresh, fresh
 from collectors.ledger import Tallies
+from collectors.lever_runs import runs
 from collectors.marks import odd_marks
 from collectors.spool import Record
 from collectors.stored_ids import seen_before
@@ -55,7 +56,8 @@ class SpanLoader:
     def prepare(self, records: list[Record], refused: dict[int, str]) -> SpanBatch:
         """Reads records; `refused` says which of them cannot be taken, and why."""
         bodies = [b"" if index in refused else record.body for index, record in enumerate(records)]
-        tables = decode.scan(bodies, self._is_dropped)
+        counts = [decode.counted(body, record.counts if body else b"").counts for body, record in zip(bodies, records, strict=True)]
+        tables = decode.scan(bodies, self._is_dropped, counts)
         arrivals = [rows.Arrival(record.sender, record.received_unix_nano) for record in records]
         said = self._deployed.said(tables, arrivals)
         spoken = self._deployed.finished(translate.spoken(tables, self._dialects, self._facts, said))
@@ -83,8 +85,8 @@ class SpanLoader:
                 log.warning("%s: %s", records[body].sender, said)
         if not found.spans.num_rows:
             return None
-        levers = found.spans.select(["replica", "levers", "arms", "started_at"])
-        if levers["levers"].null_count < len(levers):
+        levers = runs(found.spans)
+        if levers.num_rows:
             transaction.using(levers, files.question("load_lever_settings"))
         is_new = ~(found.ids.copies | batch.is_held)
         self._add_doubtful(transaction, batch, ~is_new, tallies)

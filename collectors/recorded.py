@@ -1,107 +1,125 @@
-"""A recorded file in, bodies of trace exports out: raw protobuf, OTLP/JSON, or a Collector's JSON lines, told by content."""
+"""A recorded file in, bodies for the door out, told by content: OTLP in its forms, and what engines and tools write to files."""
 
 from __future__ import annotations
 
+import gzip
+import itertools
 import json
+import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collectors.otlp_json import OtlpJsonError, plain_to_protobuf
+from collectors import recorded_kinds
+from collectors.otlp_json import REQUESTS
+from collectors.recorded_kinds import KINDS, Kind, Line, NotLoadedError
 
-OTHER_SIGNALS = {"resourceMetrics": "metrics", "resource_metrics": "metrics", "resourceLogs": "logs", "resource_logs": "logs"}
-
-
-class NotLoadedError(ValueError):
-    """Something in the file is not loaded; says where and why. `is_known` where it is a sound signal not read yet."""
-
-    def __init__(self, message: str, *, is_known: bool = False) -> None:
-        super().__init__(message)
-        self.is_known = is_known
+GZIP = b"\x1f\x8b"
 
 
-def bodies(path: Path) -> Iterator[bytes | NotLoadedError]:
-    """The trace exports in a file in order; an error stands in the place of what could not be read.
+@dataclass(frozen=True, slots=True)
+class Body:
+    """One body for the door, and its signal."""
+
+    signal: str
+    content: bytes
+
+
+def bodies(path: Path, kind: str = "") -> Iterator[Body | NotLoadedError]:
+    """The bodies of a file in order; an error stands in the place of what could not be read. `kind` says what it is, if content does not.
 
     Raises:
         OSError: the file cannot be read.
     """
     content = path.read_bytes()
-    if _is_trace_export(content):  # asked first: an export may begin as JSON does, with a newline and a brace
-        yield content
+    if content.startswith(GZIP):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error) as error:
+            yield NotLoadedError(f"{path}: not a whole gzip file: {error}")
+            return
+    chosen = recorded_kinds.named(kind) if kind else None
+    signal = None if chosen is not None and not chosen.is_otlp else _protobuf_signal(content)
+    if signal is not None and (chosen is None or chosen.signal == signal):  # asked first: an export may begin as JSON does
+        yield Body(signal, content)
     elif content.lstrip()[:1] in (b"{", b"["):
-        yield from _json_bodies(path, content)
+        yield from _json_bodies(path, content, chosen)
     else:
-        kind = _other_signal(content)
-        msg = f"{path}: neither a protobuf trace export nor OTLP/JSON ({len(content)} bytes)"
-        yield _not_read_yet(str(path), kind) if kind else NotLoadedError(msg)
+        yield NotLoadedError(f"{path}: neither a protobuf export nor JSON that is known ({len(content)} bytes)")
 
 
-def _not_read_yet(where: str, kind: str) -> NotLoadedError:
-    return NotLoadedError(f"{where}: an export of {kind}; only traces are read so far", is_known=True)
-
-
-def _is_trace_export(content: bytes) -> bool:
-    try:
-        request = ExportTraceServiceRequest.FromString(content)
-    except DecodeError:
-        return False
-    spans = [span for resource in request.resource_spans for scope in resource.scope_spans for span in scope.spans]
-    return bool(spans) and all(len(span.trace_id) == 16 and len(span.span_id) == 8 for span in spans)
-
-
-def _other_signal(content: bytes) -> str | None:
-    try:
-        metrics = ExportMetricsServiceRequest.FromString(content)
-        named = [metric.name for resource in metrics.resource_metrics for scope in resource.scope_metrics for metric in scope.metrics]
-        if named and all(name.isprintable() and name for name in named):
-            return "metrics"
-    except DecodeError:
-        pass
-    try:
-        logs = ExportLogsServiceRequest.FromString(content)
-        records = [record for resource in logs.resource_logs for scope in resource.scope_logs for record in scope.log_records]
-        if records and any(record.time_unix_nano or record.observed_time_unix_nano for record in records):
-            return "logs"
-    except DecodeError:
-        pass
+def _protobuf_signal(content: bytes) -> str | None:
+    for signal, kind in REQUESTS.items():
+        try:
+            request = kind.FromString(content)
+        except DecodeError:
+            continue
+        if _is_sound(signal, request):
+            return signal
     return None
 
 
-def _json_bodies(path: Path, content: bytes) -> Iterator[bytes | NotLoadedError]:
+def _is_sound(signal: str, request: Any) -> bool:
+    """Whether a message says what its type means: bytes of one signal can often be parsed as another."""
+    if signal == "traces":
+        spans = [span for resource in request.resource_spans for scope in resource.scope_spans for span in scope.spans]
+        return bool(spans) and all(len(span.trace_id) == 16 and len(span.span_id) == 8 for span in spans)
+    if signal == "metrics":
+        metrics = [metric for resource in request.resource_metrics for scope in resource.scope_metrics for metric in scope.metrics]
+        return bool(metrics) and all(metric.name and metric.name.isprintable() and metric.WhichOneof("data") for metric in metrics)
+    records = [record for resource in request.resource_logs for scope in resource.scope_logs for record in scope.log_records]
+    return bool(records) and any(record.time_unix_nano or record.observed_time_unix_nano for record in records)
+
+
+def _json_bodies(path: Path, content: bytes, chosen: Kind | None) -> Iterator[Body | NotLoadedError]:
+    """The bodies of neighbouring lines of one kind, kind by kind."""
+    for kind, group in itertools.groupby(_told(path, content, chosen), lambda told: told[0]):
+        lines = (line for _, line in group)
+        if kind is None:
+            yield from (line for line in lines if isinstance(line, NotLoadedError))
+            continue
+        read = [line for line in lines if isinstance(line, Line)]
+        for found in kind.bodies(read, path):
+            yield Body(kind.signal, found) if isinstance(found, bytes) else found
+
+
+def _told(path: Path, content: bytes, chosen: Kind | None) -> Iterator[tuple[Kind | None, Line | NotLoadedError]]:
+    for line in _lines(path, content):
+        if isinstance(line, NotLoadedError):
+            yield None, line
+            continue
+        kind = chosen or next((kind for kind in KINDS if kind.is_of(line.item)), None)
+        yield (kind, line) if kind is not None else (None, _unknown(line))
+
+
+def _unknown(line: Line) -> NotLoadedError:
+    if not isinstance(line.item, dict):
+        return NotLoadedError(f"{line.where}: a JSON object of a kind that is known is taken, not {type(line.item).__name__}")
+    known = ", ".join(kind.name for kind in KINDS)
+    return NotLoadedError(f"{line.where}: of no known kind; keys: {', '.join(list(line.item)[:5])}; known kinds: {known}")
+
+
+def _lines(path: Path, content: bytes) -> Iterator[Line | NotLoadedError]:
+    """The objects of a file: one, an array of them, or one a line."""
     try:
         whole = json.loads(content)
     except (ValueError, RecursionError):
-        lines = content.splitlines()
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield _json_line(f"{path}:{number}", line)
+        for number, text in enumerate(content.splitlines(), 1):
+            if text.strip():
+                yield _line(f"{path}:{number}", text)
         return
-    for item in whole if isinstance(whole, list) else [whole]:
-        yield _json_export(str(path), item)
+    if recorded_kinds.is_one(whole):
+        yield Line(str(path), content, whole)
+        return
+    for item in whole:
+        yield Line(str(path), json.dumps(item).encode(), item)
 
 
-def _json_line(where: str, line: bytes) -> bytes | NotLoadedError:
+def _line(where: str, text: bytes) -> Line | NotLoadedError:
     try:
-        return _json_export(where, json.loads(line))
+        return Line(where, text, json.loads(text))
     except (ValueError, RecursionError) as error:
         return NotLoadedError(f"{where}: not JSON: {error}")
-
-
-def _json_export(where: str, item: Any) -> bytes | NotLoadedError:
-    if not isinstance(item, dict):
-        return NotLoadedError(f"{where}: a JSON object with resourceSpans is taken, not {type(item).__name__}")
-    for key, kind in OTHER_SIGNALS.items():
-        if key in item:
-            return _not_read_yet(where, kind)
-    if "resourceSpans" not in item and "resource_spans" not in item:
-        return NotLoadedError(f"{where}: no resourceSpans in it; keys: {', '.join(list(item)[:5])}")
-    try:
-        return plain_to_protobuf(item)
-    except OtlpJsonError as error:
-        return NotLoadedError(f"{where}: {error}")

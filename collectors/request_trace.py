@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 SCOPE, SPAN = "dynamo.request_trace", "request_end"
@@ -82,6 +83,23 @@ def span(event: Mapping[str, Any], facts: Mapping[str, str], trace_id: bytes = b
     flat |= {name: facts[name] for name in FACTS if name in facts}
     made.attributes.extend(_attributes(flat))
     return made
+
+
+def request_id_of(event: Mapping[str, Any]) -> str:
+    """The request that an event is about; empty where it does not say."""
+    inner = event.get("request") or event.get("payload")
+    return str(inner.get("request_id", "")) if isinstance(inner, dict) else ""
+
+
+def add_record(record: LogRecord, event: Mapping[str, Any], facts: Mapping[str, str]) -> None:
+    """Fills a log record with an event as Dynamo's own exporter writes it, but for what a payload record holds in clear."""
+    is_ended = event.get("event_type") == ENDED
+    said = {"event_type": str(event.get("event_type")), "rid": request_id_of(event), **(facts if is_ended else {})}
+    if is_ended:
+        said["payload"] = msgspec.json.encode(event).decode()
+    moment = event.get("event_time_unix_ms")
+    record.time_unix_nano = round(moment * 1e6) if _is_time(moment) else 0  # type: ignore[operator]
+    record.attributes.extend(_attributes(said))
 
 
 def export(spans: Iterable[Span], resource: Iterable[KeyValue] = ()) -> bytes:

@@ -63,6 +63,8 @@ EXPORTERS = {
 }
 COUNTS = ("prompt_tokens", "cached_tokens", "output_tokens", "draft_tokens", "accepted_tokens", "verify_steps")
 TIMES = ("queue_s", "decode_s")
+CONTENT = ("content", "text", "tool_calls", "reasoning_content", "reasoning", "refusal")
+SELDOM = ("usage", "metrics", "meta_info", "sglext", "error", "type", "delta", "status", "stop_reason", "response", "message")
 
 # SGLang's names by version: 0.5.23, then 0.5.13, then 0.5.9. Version 0.5.4 gives verify steps alone.
 SGLANG = {
@@ -110,23 +112,30 @@ class Answer:
             return sum(self.add(entry, index) for index, entry in enumerate(item)) > 0
         if not isinstance(item, dict):
             return False
+        self.request_id = self.request_id or _text(item.get("id"))
+        self.model = self.model or _text(item.get("model"))
+        self.has_failed = self.has_failed or item.get("object") == "error"
+        brought = "choices" in item and self._add_choices(item["choices"])
+        if not any(map(item.get, SELDOM)):  # most events of a stream: a chunk is read in 8 microseconds
+            return brought
+        return self._add_seldom(item, _count(item.get("index")) or place) or brought
+
+    def _add_seldom(self, item: Message, place: int) -> bool:
         inner = item.get("response") or item.get("message")
         if isinstance(inner, dict):  # an event of the Responses or the Messages API
             self.add(inner, place)
         meta, kind = _table(item, "meta_info"), _text(item.get("type")) or ""
-        self.request_id = self.request_id or _text(item.get("id")) or _text(meta.get("id"))
-        self.model = self.model or _text(item.get("model"))
-        self.has_failed |= bool(item.get("error")) or item.get("object") == "error"
+        self.request_id = self.request_id or _text(meta.get("id"))
+        self.has_failed = self.has_failed or bool(item.get("error"))
         self._add_finish(item, meta, place)
         for name, count in _usage(_table(item, "usage")).items():  # a stream may state it with each event, and counts only grow
             self._usage[name] = max(count, self._usage.get(name, 0))
-        place = _count(item.get("index")) or place
         self._add_part(place, {**_usage(meta), **_sglang(meta), **_vllm(_table(item, "metrics"))})
         details = _table(item, "sglext").get("spec_tokens_details")
         for index, entry in enumerate(details if isinstance(details, list) else [details]):
             self._add_part(index, _sglang(entry if isinstance(entry, dict) else {}))
         brought = kind.endswith((".delta", "_delta")) and kind != "message_delta"
-        return self._add_choices(item) or brought or bool(meta and (item.get("text") or item.get("output_ids")))
+        return brought or bool(meta and (item.get("text") or item.get("output_ids")))
 
     def facts(self) -> dict[str, Any]:
         """The counts and times by name, summed over the answer's parts where it states no total; absent = not said."""
@@ -154,27 +163,27 @@ class Answer:
 
     def _add_finish(self, item: Message, meta: Message, place: int) -> None:
         delta, reason = _table(item, "delta"), meta.get("finish_reason")
-        status = item.get("status") if item.get("object") == "response" else None
-        status = status if status in ("completed", "incomplete", "failed", "cancelled") else None
-        self.has_failed |= status == "failed"
+        is_ended = item.get("object") == "response" and item.get("status") in ("completed", "incomplete", "failed", "cancelled")
+        status = item["status"] if is_ended else None
+        self.has_failed = self.has_failed or status == "failed"
         reason = reason.get("type") if isinstance(reason, dict) else reason
         reason = _text(reason) or _text(item.get("stop_reason")) or _text(delta.get("stop_reason")) or _text(status)
         if reason:
-            self._finish[_count(item.get("index")) or place] = reason
-        self.has_ended |= bool(reason)
+            self._finish[place], self.has_ended = reason, True
 
-    def _add_choices(self, item: Message) -> bool:
-        choices, brought = item.get("choices"), False
+    def _add_choices(self, choices: Any) -> bool:
+        brought = False
         for choice in choices if isinstance(choices, list) else []:
-            if isinstance(choice, dict):
-                place = _count(choice.get("index")) or 0
-                reason = _text(choice.get("finish_reason"))
-                if reason:
-                    self._finish[place], self.has_ended = reason, True
-                meta = _table(choice, "meta_info")
-                self._add_part(place, {**_sglang(meta), **_queue(meta)})
-                said = {**_table(choice, "delta"), "text": choice.get("text")}
-                brought |= any(said.get(key) for key in ("content", "reasoning_content", "reasoning", "tool_calls", "text", "refusal"))
+            if not isinstance(choice, dict):
+                continue
+            place, reason, meta = _count(choice.get("index")) or 0, _text(choice.get("finish_reason")), choice.get("meta_info")
+            if reason:
+                self._finish[place], self.has_ended = reason, True
+            if isinstance(meta, dict):
+                self._add_part(place, _sglang(meta))
+            delta = choice.get("delta")
+            said = delta if isinstance(delta, dict) else choice
+            brought = brought or any(map(said.get, CONTENT))
         return brought
 
 
@@ -314,7 +323,9 @@ class Events:
         """The events that a chunk completes."""
         text = self._rest + chunk
         held = b"\r" if text.endswith(b"\r") else b""  # half of a line end, perhaps
-        lines = text[: len(text) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        if b"\r" in text:
+            text = text[: len(text) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        lines = text.split(b"\n")
         self._rest = lines.pop() + held
         found = []
         for line in lines:
@@ -323,7 +334,7 @@ class Events:
             elif not line and self._data:
                 found.append(b"\n".join(self._data))
                 self._data = []
-        if len(self._rest) + sum(map(len, self._data)) > BODY_LIMIT:
+        if (self._rest or self._data) and len(self._rest) + sum(map(len, self._data)) > BODY_LIMIT:
             self._rest, self._data, self.is_too_large = b"", [], True
         return found
 
@@ -433,7 +444,7 @@ class Reading:
                 self.answer.has_ended = True
                 continue
             try:
-                brought |= self.answer.add(json.loads(event))
+                brought |= self.answer.add(json.loads(event.decode()))
             except (ValueError, RecursionError):
                 self.unread = "not_json"
         if brought:

@@ -1,7 +1,8 @@
 """Raw export bodies in, durable records out: what an acknowledgement rests on.
 
 Bodies that wait at the same moment share one write and one sync; an idle spool syncs at once. Segments are files of
-records `length, crc32, arrival time, sender length, signal, sender, body`; a torn tail, never acknowledged, is cut at start.
+records `length, crc32, arrival time, sender length, signal, sender, body`; a torn tail, never acknowledged, is cut at start. Where the
+door has counted what a body holds, the signal's highest bit is set and the counts stand before the sender.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
+from typing import BinaryIO
 
 from collectors.free_space import FreeSpace
 
 HEADER, ARRIVAL = struct.Struct("<IIqHB"), struct.Struct("<qB")
+COUNTED, COUNTS_SIZE = 0x80, struct.Struct("<H")
 SIGNALS = ("traces", "metrics", "logs", "scrapes", "evaluations")  # a record holds the number: append only
 SEGMENT_LIMIT_BYTES = 64 * 1024 * 1024
 BACKLOG_LIMIT_BYTES = 512 * 1024 * 1024
@@ -48,11 +51,13 @@ class Record:
     received_unix_nano: int
     body: bytes
     after: Position
+    counts: bytes = b""
 
     @property
     def stored_bytes(self) -> int:
         """What the record takes in the spool."""
-        return HEADER.size + len(self.sender.encode()) + len(self.body)
+        counted = COUNTS_SIZE.size + len(self.counts) if self.counts else 0
+        return HEADER.size + counted + len(self.sender.encode()) + len(self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,9 @@ class _Waiting:
 class Spool:
     """The spool of one data folder. `append` is safe from any thread; one reader follows with `read`."""
 
-    def __init__(self, folder: Path, loaded: Position, *, limit_backlog_bytes: int = BACKLOG_LIMIT_BYTES, limit_free_bytes: int = 0) -> None:
+    def __init__(
+        self, folder: Path, loaded: Position, *, limit_backlog_bytes: int = BACKLOG_LIMIT_BYTES, limit_free_bytes: int = 0
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)  # raw bodies lie here until they are loaded, with whatever prompts they hold
         self._folder = folder
@@ -81,8 +88,8 @@ class Spool:
         self._thread = threading.Thread(target=self._write_forever, name="spool", daemon=True)
         self._thread.start()
 
-    def append(self, signal: str, sender: str, received_unix_nano: int, body: bytes) -> Future[None]:
-        """Puts one body down; the future is done once it is on disk.
+    def append(self, signal: str, sender: str, received_unix_nano: int, body: bytes, counts: bytes = b"") -> Future[None]:
+        """Puts one body down, with what was counted of it where that is known; the future is done once it is on disk.
 
         Raises:
             SpoolFullError: the backlog is at its bound, or the disk has too little left.
@@ -91,10 +98,11 @@ class Spool:
         if short:
             raise SpoolFullError(short)
         name = sender.encode()[:65535]
-        number = SIGNALS.index(signal)
-        checksum = _checksum(received_unix_nano, number, name, body)
+        number = SIGNALS.index(signal) | (COUNTED if counts else 0)
+        counted = COUNTS_SIZE.pack(len(counts)) + counts if counts else b""
+        checksum = _checksum(received_unix_nano, number, counted + name, body)
         head = HEADER.pack(len(body), checksum, received_unix_nano, len(name), number)
-        record = head + name + body
+        record = b"".join((head, counted, name, body))
         with self._lock:
             if self._backlog_bytes + len(record) > self._limit_backlog_bytes:
                 msg = f"{self._backlog_bytes} bytes wait to be loaded; the bound is {self._limit_backlog_bytes}"
@@ -267,8 +275,17 @@ def _records(path: Path, segment: int, offset: int, stop: int | None) -> Iterato
             if len(head) < HEADER.size:
                 return
             length, checksum, received, name_length, signal = HEADER.unpack(head)
+            counted = _read_counts(file) if signal & COUNTED else b""
             name, body = file.read(name_length), file.read(length)
-            if len(body) < length or signal >= len(SIGNALS) or _checksum(received, signal, name, body) != checksum:
+            kind = signal & ~COUNTED
+            if len(body) < length or kind >= len(SIGNALS) or _checksum(received, signal, counted + name, body) != checksum:
                 return
-            offset += HEADER.size + name_length + length
-            yield Record(SIGNALS[signal], name.decode(errors="replace"), received, body, Position(segment, offset))
+            offset += HEADER.size + len(counted) + name_length + length
+            counts = counted[COUNTS_SIZE.size :]
+            yield Record(SIGNALS[kind], name.decode(errors="replace"), received, body, Position(segment, offset), counts)
+
+
+def _read_counts(file: BinaryIO) -> bytes:
+    """The counts of a record with their length before them, cut short where the file is."""
+    size = file.read(COUNTS_SIZE.size)
+    return size + file.read(COUNTS_SIZE.unpack(size)[0]) if len(size) == COUNTS_SIZE.size else size

@@ -20,7 +20,7 @@ def seen_before(store: Store) -> tuple[Seen, Seen]:
 
     A leg of an older trace that begins only now is held for the first of its trace; its request is then made of that leg alone.
     """
-    row = store.rows("select min(start_unix_nano) as first, max(start_unix_nano) as last from spans")[0]
+    row = store.rows(files.question("load_stored_range"))[0]
     if row["first"] is None:
         return Seen(), Seen()
     spans, traces = (Seen(unknown=(row["first"], row["last"])) for _ in range(2))

@@ -7,7 +7,7 @@ import polars as pl
 
 from collectors import wire_layout as at
 from collectors.columns import Ints
-from collectors.dialect_parts import Deployment, Dialect, SpanRule
+from collectors.dialect_parts import Deployment, Dialect, SpanRule, Where
 from collectors.lookup import Lookup, Mask
 
 Stated = tuple[pl.Series | None, pl.Series | None]
@@ -24,10 +24,11 @@ def told(lookup: Lookup, dialects: tuple[Dialect, ...], facts: Deployment, said:
     number = 0
     for index, dialect in enumerate(dialects):
         ours = _speakers(lookup, dialect, index, forced)
-        ours = None if ours is None else ours & (dialect_of < 0)
-        for place, rule in enumerate(dialect.spans) if ours is not None and ours.any() else ():
-            fits = _fitting(lookup, rule, ours & (dialect_of < 0), None if forced is None else forced == index)
-            dialect_of[fits], rule_of[fits] = index, number + place
+        if ours is not None:
+            stated = None if forced is None else forced == index
+            for place, rule in enumerate(dialect.spans):
+                fits = _fitting(lookup, rule, ours & (dialect_of < 0), stated)
+                dialect_of[fits], rule_of[fits] = index, number + place
         number += len(dialect.spans)
         if (dialect_of >= 0).all():
             break
@@ -61,26 +62,26 @@ def _numbered(names: pl.Series, numbers: dict[str, int]) -> Ints:
 
 def _speakers(lookup: Lookup, dialect: Dialect, index: int, forced: Ints | None) -> Mask | None:
     """Which spans may speak a dialect: those that state it, and of those that state none those whose scope and attributes fit."""
-    ours = _of(lookup, dialect.scopes, dialect.has)
-    for also in dialect.also:
-        more = _of(lookup, also.scopes, also.has)
-        for condition in also.where if more is not None else ():
-            more = more & lookup.holds(condition)
-        ours = more if ours is None else ours if more is None else ours | more
+    found = [_of(lookup, dialect.scopes, dialect.has, ())]
+    found += [_of(lookup, also.scopes, also.has, also.where) for also in dialect.also]
+    masks = [mask for mask in found if mask is not None]
+    ours: Mask | None = np.logical_or.reduce(masks) if masks else None
     if forced is None:
         return ours
-    stated = forced == index
-    return stated if ours is None else stated | (ours & (forced < 0))
+    stated: Mask = forced == index
+    return stated if ours is None else np.logical_or(stated, ours & (forced < 0), dtype=np.bool_)
 
 
-def _of(lookup: Lookup, scopes: tuple[str, ...], has: tuple[str, ...]) -> Mask | None:
+def _of(lookup: Lookup, scopes: tuple[str, ...], has: tuple[str, ...], where: tuple[Where, ...]) -> Mask | None:
     ours = lookup.in_scope(scopes)
-    for key in has:
-        ours = None if ours is None else ours & lookup.has(key)
-    return ours
+    if ours is None:
+        return None
+    found: Mask = np.logical_and.reduce([ours, *(lookup.has(key) for key in has), *(lookup.holds(condition) for condition in where)])
+    return found
 
 
 def _fitting(lookup: Lookup, rule: SpanRule, fits: Mask, stated: Mask | None) -> Mask:
+    """Of some spans those that a rule means; what states its dialect needs no scope."""
     if not fits.any():
         return fits
     fits = fits & lookup.named(rule.name_pattern())

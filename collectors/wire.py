@@ -12,15 +12,17 @@ import numpy as np
 from collectors import wire_layout as at
 from collectors.jit import jit
 from collectors.wire_fields import FIXED64, LENGTH, VARINT, Buffer, field, is_text
+from collectors.wire_keys import key_number
 from collectors.wire_layout import BROKEN, OK
 from collectors.wire_values import value
 
 Table = Any  # a two-dimensional int64 array
-Tables = tuple[Table, Table, Table, Table, Table, Table]  # resources, scopes, spans, attributes, events, links
+Told = tuple[Table, Table, Table]  # attributes, keys, slots
+Tables = tuple[Table, Table, Table, Table, Table, Table, Table, Table]  # resources, scopes, spans, attributes, events, links, keys, slots
 
 
 @jit
-def key_value(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, attributes: Table, owner_kind: int, owner: int) -> int:
+def key_value(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, told: Told, owner_kind: int, owner: int) -> int:
     """One KeyValue, as a row of the attribute table."""
     key, key_len = 0, 0
     kind, offset, length = 0, 0, 0
@@ -40,18 +42,23 @@ def key_value(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, attrib
             if found > 0:
                 kind, bits, offset, length = found, found_bits, found_at, found_len
     if emit:
-        row = attributes[counts[at.ATTRIBUTES]]
-        row[at.OWNER_KIND], row[at.OWNER] = owner_kind, owner
-        row[at.KEY], row[at.KEY_LEN] = key, key_len
+        attributes, keys, slots = told
+        index = counts[at.ATTRIBUTES]
+        number_of_key = key_number(buf, key, key_len, counts, attributes, keys, slots)
+        if number_of_key < 0 or index >= len(attributes):
+            counts[at.FULL] = 1
+            return BROKEN
+        row = attributes[index]
+        row[at.OWNER_KIND], row[at.OWNER], row[at.KEY] = owner_kind, owner, number_of_key
         row[at.TYPE], row[at.BITS], row[at.VALUE], row[at.VALUE_LEN] = kind, bits, offset, length
     counts[at.ATTRIBUTES] += 1
     return OK
 
 
 @jit
-def event(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, events: Table, attributes: Table) -> int:
+def event(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tables) -> int:
     """One Event of the span being read."""
-    index = counts[at.EVENTS]
+    index, told = counts[at.EVENTS], (tables[3], tables[6], tables[7])
     counts[at.EVENTS] += 1
     name, name_len = 0, 0
     time: Any = np.int64(0)
@@ -65,16 +72,19 @@ def event(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, events: Ta
             if not is_text(buf, low, high):
                 return BROKEN
             name, name_len = low, high - low
-        elif wire == LENGTH and number == 3 and key_value(buf, low, high, emit, counts, attributes, at.OF_EVENT, index) != OK:
+        elif wire == LENGTH and number == 3 and key_value(buf, low, high, emit, counts, told, at.OF_EVENT, index) != OK:
             return BROKEN
     if emit:
-        row = events[index]
+        if index >= len(tables[4]):
+            counts[at.FULL] = 1
+            return BROKEN
+        row = tables[4][index]
         row[at.EVENT_SPAN], row[at.EVENT_TIME], row[at.EVENT_NAME], row[at.EVENT_NAME_LEN] = counts[at.SPANS], time, name, name_len
     return OK
 
 
 @jit
-def link(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, links: Table, attributes: Table) -> int:
+def link(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tables) -> int:
     """One Link of the span being read."""
     index = counts[at.LINKS]
     counts[at.LINKS] += 1
@@ -90,10 +100,13 @@ def link(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, links: Tabl
                 span_id, span_len = low, high - low
             elif number == 3 and not is_text(buf, low, high):
                 return BROKEN
-            elif number == 4 and key_value(buf, low, high, emit, counts, attributes, at.OF_LINK, index) != OK:
+            elif number == 4 and key_value(buf, low, high, emit, counts, (tables[3], tables[6], tables[7]), at.OF_LINK, index) != OK:
                 return BROKEN
     if emit:
-        row = links[index]
+        if index >= len(tables[5]):
+            counts[at.FULL] = 1
+            return BROKEN
+        row = tables[5][index]
         row[at.LINK_SPAN] = counts[at.SPANS]
         row[at.LINK_TRACE], row[at.LINK_TRACE_LEN], row[at.LINK_ID], row[at.LINK_ID_LEN] = trace, trace_len, span_id, span_len
     return OK
@@ -137,8 +150,8 @@ def span_bytes(buf: Buffer, number: int, low: int, high: int, row: Table) -> int
 @jit
 def span(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tables, row: Table) -> int:
     """One Span: its row, its attributes, events and links."""
-    _, _, spans, attributes, events, links = tables
-    index = counts[at.SPANS]
+    index, first = counts[at.SPANS], counts[at.ATTRIBUTES]
+    told = (tables[3], tables[6], tables[7])
     row[:] = 0
     row[at.SCOPE], row[at.RESOURCE] = counts[at.SCOPES] - 1, counts[at.RESOURCES] - 1
     while pos < end:
@@ -148,11 +161,11 @@ def span(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tab
         result = OK
         if wire == LENGTH:
             if number == 9:
-                result = key_value(buf, low, high, emit, counts, attributes, at.OF_SPAN, index)
+                result = key_value(buf, low, high, emit, counts, told, at.OF_SPAN, index)
             elif number == 11:
-                result = event(buf, low, high, emit, counts, events, attributes)
+                result = event(buf, low, high, emit, counts, tables)
             elif number == 13:
-                result = link(buf, low, high, emit, counts, links, attributes)
+                result = link(buf, low, high, emit, counts, tables)
             else:
                 result = span_bytes(buf, number, low, high, row)
         elif wire == VARINT and number == 6:
@@ -164,7 +177,11 @@ def span(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tab
         if result != OK:
             return BROKEN
     if emit:
-        spans[index] = row
+        if index >= len(tables[2]):
+            counts[at.FULL] = 1
+            return BROKEN
+        tables[2][index] = row
+    counts[at.PERIOD] = counts[at.ATTRIBUTES] - first
     counts[at.SPANS] += 1
     return OK
 
@@ -180,7 +197,7 @@ def is_entity(buf: Buffer, pos: int, end: int) -> bool:
 
 
 @jit
-def named_attributes(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, attributes: Table, own: Table) -> int:
+def named_attributes(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tables, own: Table) -> int:
     """A Resource (own[0] 1: attributes are field 1) or a scope (own[0] 3, its name into own[2:4]); own[1] is the owner's row."""
     is_scope = own[0] == 3
     owner_kind = at.OF_SCOPE if is_scope else at.OF_RESOURCE
@@ -191,7 +208,7 @@ def named_attributes(buf: Buffer, pos: int, end: int, emit: bool, counts: Table,
         if wire != LENGTH:
             continue
         if number == own[0]:
-            if key_value(buf, low, high, emit, counts, attributes, owner_kind, own[1]) != OK:
+            if key_value(buf, low, high, emit, counts, (tables[3], tables[6], tables[7]), owner_kind, own[1]) != OK:
                 return BROKEN
         elif is_scope and number <= 2:
             if not is_text(buf, low, high):
@@ -216,7 +233,7 @@ def scope_spans(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tabl
             return BROKEN
         result = OK
         if wire == LENGTH and number == 1:
-            result = named_attributes(buf, low, high, emit, counts, tables[3], own)
+            result = named_attributes(buf, low, high, emit, counts, tables, own)
             shared += high - low
         elif wire == LENGTH and number == 2:
             result = span(buf, low, high, emit, counts, tables, row)
@@ -226,6 +243,9 @@ def scope_spans(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tabl
             return BROKEN
     counts[at.EXPANDED] += (counts[at.SPANS] - first) * shared
     if emit:
+        if own[1] >= len(tables[1]):
+            counts[at.FULL] = 1
+            return BROKEN
         scope = tables[1][own[1]]
         scope[at.SCOPE_NAME], scope[at.SCOPE_NAME_LEN], scope[at.SCOPE_RESOURCE] = own[2], own[3], counts[at.RESOURCES] - 1
     return OK
@@ -244,7 +264,7 @@ def resource_spans(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, t
             return BROKEN
         result = OK
         if wire == LENGTH and number == 1:
-            result = named_attributes(buf, low, high, emit, counts, tables[3], own)
+            result = named_attributes(buf, low, high, emit, counts, tables, own)
             shared += high - low
         elif wire == LENGTH and number == 2:
             result = scope_spans(buf, low, high, emit, counts, tables, row)
@@ -269,5 +289,8 @@ def request(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: 
             if resource_spans(buf, low, high, emit, counts, tables, row) != OK:
                 return BROKEN
             if emit:
+                if first >= len(tables[0]):
+                    counts[at.FULL] = 1
+                    return BROKEN
                 tables[0][first, at.RESOURCE_BODY] = body
     return OK

@@ -8,6 +8,7 @@ import numpy as np
 
 from collectors.jit import jit
 from collectors.wire_fields import Buffer
+from collectors.wire_layout import KEY, OWNER, OWNER_KIND
 
 Ints = Any  # a one-dimensional int64 array
 
@@ -59,16 +60,17 @@ def intern(buf: Buffer, starts: Ints, lengths: Ints, slots: Ints, ids: Ints, fir
 
 
 @jit
-def mark_repeats(owner_kind: Ints, owner: Ints, key: Ints, latest: Any, keep: Any) -> None:
+def mark_repeats(attributes: Any, latest: Any, keep: Any) -> None:
     """Clears `keep` where the same owner sets the same key again later: the last one wins.
 
     `latest` is a table of -1, one row per owner kind, one column per key.
     """
-    for row in range(len(owner)):
-        before = latest[owner_kind[row], key[row]]
-        if before >= 0 and owner[before] == owner[row]:
+    for row in range(len(attributes)):
+        kind, key = attributes[row, OWNER_KIND], attributes[row, KEY]
+        before = latest[kind, key]
+        if before >= 0 and attributes[before, OWNER] == attributes[row, OWNER]:
             keep[before] = False
-        latest[owner_kind[row], key[row]] = row
+        latest[kind, key] = row
 
 
 @jit

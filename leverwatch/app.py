@@ -14,6 +14,7 @@ import dashboards.api
 from alerts.couriers import Couriers
 from leverwatch import house_api
 from leverwatch.engine_room import EngineRoom
+from leverwatch.ledger_rows import item_lines, ledger_rows, pending
 from leverwatch.receiving import Receiving
 from leverwatch.refused import Refused
 from leverwatch.version import __version__
@@ -52,33 +53,30 @@ def _health(room: EngineRoom, worker: Worker, refused: Refused, receiving: Recei
         short = room.spool.free_space.shortage()
         if short:
             errors["disk"] = short
-        state = {"status": "failing" if errors else "ok", "backlog_bytes": room.spool.backlog_bytes, "errors": errors}
-        if receiving is not None and receiving.scraper.warnings:
-            state["warnings"] = dict(receiving.scraper.warnings)
+        state = {
+            "status": "failing" if errors else "ok",
+            "backlog_bytes": room.spool.backlog_bytes,
+            "errors": errors,
+            "pending": pending(room),
+        }
+        warnings = dict(receiving.scraper.warnings) if receiving is not None else {}
+        if room.deployed.registry is not None and room.deployed.registry.problem:
+            warnings["registry"] = room.deployed.registry.problem
+        if warnings:
+            state["warnings"] = warnings
         shown = state if request.scope.get("leverwatch.shows_detail", True) else {"status": state["status"]}
         return JSONResponse(shown, status_code=503 if errors else 200)
 
     @routes.get("/api/ledger")
     def ledger(sender: str | None = None) -> list[dict[str, Any]]:
         """What became of what each sender sent: received = stored + duplicate + rejected + dropped + pending."""
-        rows = room.store.rows(
-            "select sender, signal, sum(received)::bigint as received, sum(stored)::bigint as stored, "
-            "sum(duplicate)::bigint as duplicate, sum(rejected)::bigint as rejected, sum(dropped)::bigint as dropped "
-            "from ingest_ledger where $sender is null or sender = $sender group by all order by all",
-            {"sender": sender},
-        )
-        return [row | {"pending_bytes": room.spool.backlog_bytes} for row in rows]
+        return ledger_rows(room, sender)
 
     @routes.get("/metrics")
     def metrics() -> PlainTextResponse:
         """The server's own numbers, as Prometheus text."""
-        row = room.store.rows(
-            "select coalesce(sum(stored), 0)::bigint as stored, coalesce(sum(duplicate), 0)::bigint as duplicate, "
-            "coalesce(sum(rejected), 0)::bigint as rejected from ingest_entries"
-        )[0]
         lines = [
-            "# TYPE leverwatch_spans_total counter",
-            *(f'leverwatch_spans_total{{outcome="{name}"}} {row[name]}' for name in ("stored", "duplicate", "rejected")),
+            *item_lines(ledger_rows(room, None)),
             "# TYPE leverwatch_spool_backlog_bytes gauge",
             f"leverwatch_spool_backlog_bytes {room.spool.backlog_bytes}",
             "# TYPE leverwatch_disk_free_bytes gauge",

@@ -17,6 +17,7 @@ from leverwatch.described import says
 from leverwatch.retention_settings import Retention
 
 PREFIX = "LEVERWATCH_"
+PATHS = ("file", "policies")  # keys that hold a path; so do all that end in `_file`
 NOT_KEYS = (
     "LEVERWATCH_DATA",
     "LEVERWATCH_REQUIRE_BROWSER",
@@ -105,12 +106,23 @@ def read(file: Path | None, folder: Path, environment: Mapping[str, str] = os.en
             msg = f"{path}: {error}"
             raise ConfigError(msg) from error
     _refuse_unknown(raw, str(path))
+    raw = _from_folder(raw, path.parent)
     raw = _with_environment(raw, environment)
     try:
         return msgspec.convert(raw, Config, strict=False)
     except (msgspec.ValidationError, ValueError) as error:
         msg = f"{path if path.is_file() else 'environment'}: {error}"
         raise ConfigError(msg) from error
+
+
+def _from_folder(raw: Any, folder: Path, name: str = "") -> Any:
+    """A file's values with its relative paths taken from its own folder."""
+    if isinstance(raw, dict):
+        return {key: _from_folder(value, folder, key) for key, value in raw.items()}
+    if isinstance(raw, list):
+        return [_from_folder(value, folder) for value in raw]
+    is_path = name.endswith("_file") or name in PATHS
+    return str(folder / raw) if is_path and isinstance(raw, str) and raw else raw
 
 
 def _refuse_unknown(raw: dict[str, Any], where: str) -> None:

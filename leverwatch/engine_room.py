@@ -17,6 +17,7 @@ from alerts.chain import Policy
 from alerts.levers import LEVERS, unknown
 from collectors.load import Loader
 from collectors.spool import Spool
+from leverwatch import deployment
 from leverwatch.config import Config, ConfigError
 from leverwatch.housekeeping import Housekeeping
 from pipeline import fresh, jobs, segments
@@ -41,16 +42,18 @@ class EngineRoom:
     """Everything that works on one data folder, opened."""
 
     def __init__(self, folder: Path, config: Config, clock: Callable[[], datetime] = utc_now, sql_behind_s: float = 0.0) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        self.deployed = deployment.of(config)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder, self.config, self.clock = folder, config, clock
         self.store = Store(folder, config.store.memory_limit)
         sealing.restore(self.store)
         snapshot.clear(self.store)
-        self.loader = Loader(self.store, keep_content=config.store.keep_content)
+        self.loader = Loader(self.store, deployed=self.deployed)
         limit = config.store.limit_backlog_bytes
         free = config.retention.min_free_bytes
         self.spool = Spool(folder / "spool", self.loader.position(), limit_backlog_bytes=limit, limit_free_bytes=free)
         self.house = Housekeeping(self.store, config.retention)
+        self.loader.count_waiting(self.spool)
         asked = config.sql
         limits = SqlLimits(rows=asked.limit_rows, wall_s=asked.limit_s, memory_bytes=asked.limit_bytes, behind_s=sql_behind_s)
         self.sandbox = Sandbox(self.store, limits)

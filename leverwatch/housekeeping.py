@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from leverwatch.retention_settings import Retention, age, rules
-from queries import retention
+from queries import folding, retention
 from queries.storage import Holding, holdings
 from queries.store import Store
 from queries.sweep import Sweep
@@ -37,7 +37,7 @@ class Housekeeping:
         """One round; gives how many rows and files went. Where nothing was to go, the next round waits a minute."""
         if time.monotonic() < self._next_s:
             return 0
-        done = self._drop(now) + self.sweep.sweep() + self._drop_set_aside(now)
+        done = self._drop(now) + self.sweep.sweep() + self._drop_set_aside(now) + folding.fold_next(self.store, now)
         self.sweep.note()
         if not done:
             self._next_s = time.monotonic() + PAUSE_S

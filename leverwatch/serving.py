@@ -23,7 +23,7 @@ from alerts.couriers import Couriers
 from collectors import decode, otlp_grpc
 from collectors.door import Door, reference_check
 from collectors.warm import warm
-from leverwatch import app, exposure, serve_file, tls
+from leverwatch import app, deployment, exposure, serve_file, tls
 from leverwatch.access_settings import Port
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
@@ -60,6 +60,7 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
     _listen(where.host, where.grpc_port, "--grpc-port").close()  # so that a taken port is told before the folder is made
     room = EngineRoom(folder, config, sql_behind_s=SQL_BEHIND_S)
     try:
+        deployment.publish(room.store, config)
         asyncio.run(_Server(room, locks, web_socket, otlp_socket).run(announce))
     finally:
         serve_file.remove(folder)
@@ -74,7 +75,7 @@ class _Server:
         self.room, self.web_socket, self.otlp_socket = room, web_socket, otlp_socket
         self.couriers = Couriers(room.store, room.config.receivers, room.clock, os.environ)
         self.worker = Worker(room, self.couriers)
-        self.door = Door(room.spool, time.time_ns, room.loader.note, reference_check)
+        self.door = Door(room.spool, time.time_ns, room.loader.note, reference_check, waiting=room.loader.waiting)
         self.receiving = Receiving.through(self.door, room.config.scrape)
 
     async def run(self, announce: Callable[[Addresses], None]) -> None:

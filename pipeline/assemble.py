@@ -10,7 +10,7 @@ from pipeline import segments
 from pipeline.conclusions import concluded, provenance
 from pipeline.grouping import with_request
 from pipeline.impossible import quarantined
-from pipeline.joining import is_seeking, keys_of
+from pipeline.joining import HEAD_ROLES, is_seeking, keys_of
 from pipeline.legs import NUMBERS, SIGNALS, chosen, identified, with_source
 
 COLUMNS = (
@@ -18,6 +18,7 @@ COLUMNS = (
     "levers", "arms", "input_bucket", "output_bucket", "cache_class", "batch_bucket", "concurrency_bucket", "temperature_bucket",
     "provenance", "flags",
 )  # fmt: skip
+OPEN_KEYS = {"join_key": "join_key", "trace_id": "trace_id", "since": "started_at", "until": "ended_at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +49,15 @@ def assemble(spans: pl.DataFrame, edges: segments.Edges) -> Assembled:
 
 
 def _open_keys(legs: pl.DataFrame) -> pl.DataFrame:
-    """(join_key, trace_id, since, until) of the heads that other traces may complete.
-
-    A head that stands beside the whole engine request of its own trace waits for nothing.
-    """
-    whole = (pl.col("role") == "engine") & ~is_seeking()
-    alone = (pl.col("trace_id").n_unique() == 1).over("group") & whole.any().over("group")
-    seeking = legs.filter((pl.col("row") == pl.col("top")) & is_seeking() & ~alone)
-    keys = keys_of(seeking).join(seeking.select("row", "trace_id", "started_at", "ended_at"), on="row")
-    return keys.select(
-        pl.col("key").alias("join_key"), "trace_id", pl.col("started_at").alias("since"), pl.col("ended_at").alias("until")
-    ).unique(maintain_order=True)
+    """(join_key, trace_id, since, until) of what other traces may complete: not of a request that is whole in its own trace."""
+    if not legs.select(is_seeking().any()).item():
+        return pl.DataFrame(schema={name: legs.schema[column] for name, column in OPEN_KEYS.items()})
+    of_engine = pl.col("role") == "engine"
+    pair = (of_engine & (pl.col("phase") == "prefill")).any() & (of_engine & (pl.col("phase") == "decode")).any()
+    whole = ((of_engine & ~is_seeking()).any() | pair) & (pl.col("trace_id").n_unique() == 1)
+    seeking = legs.filter(pl.col("role").is_in(HEAD_ROLES) & is_seeking() & ~whole.over("group"))
+    keys = keys_of(seeking).rename({"key": "join_key"}).join(seeking.select("row", "trace_id", "started_at", "ended_at"), on="row")
+    return keys.select(pl.col(column).alias(name) for name, column in OPEN_KEYS.items()).unique(maintain_order=True)
 
 
 def _with_buckets(requests: pl.DataFrame, edges: segments.Edges) -> pl.DataFrame:

@@ -111,6 +111,4 @@ def _with_flags(requests: pl.DataFrame) -> pl.DataFrame:
         "replica_from_sender": pl.col("named_by_sender") & (pl.col("replica") == pl.col("served_by")),
     }
     named = [pl.when(condition.fill_null(False)).then(pl.lit(name)) for name, condition in flags.items()]
-    return requests.with_columns(
-        pl.concat_list(named).list.drop_nulls().alias("flags"), pl.lit(None, pl.Int64).alias("concurrency")
-    )
+    return requests.with_columns(pl.concat_list(named).list.drop_nulls().alias("flags"), pl.lit(None, pl.Int64).alias("concurrency"))

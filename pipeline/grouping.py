@@ -19,7 +19,8 @@ def with_request(spans: pl.DataFrame) -> pl.DataFrame:
 
     A span belongs to the topmost span above it that a client, gateway, tap or engine sent for a request, its `top`; which tops are
     one request says `joining`. `phase` is the span's own, else that of the nearest span above it that is of one leg of a pair, else
-    its pool, else what the legs' order tells. Spans of another rank's copy, and what lies below them, are left out. `lead_s` says how long a span began before its top.
+    its pool, else what the legs' order tells. Spans of another rank's copy, and what lies below them, are left out. `lead_s` says how
+    long a span began before its top.
     """
     spans = spans.sort("trace_id", "started_at", "span_id")  # so that the order of arrival decides nothing
     spans = spans.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
@@ -31,7 +32,7 @@ def with_request(spans: pl.DataFrame) -> pl.DataFrame:
     spans = inferred_phases(spans.filter((pl.col("top") >= 0) & ~pl.Series(is_copy)))
     heads = spans.filter(pl.col("row") == pl.col("top"))
     began = heads.select(pl.col("row").alias("top"), pl.col("started_at").alias("top_started_at"))
-    spans = spans.join(groups_of(heads), on="top", how="left").join(began, on="top", how="left")
+    spans = spans.join(groups_of(spans), on="top", how="left").join(began, on="top", how="left")
     lead = (pl.col("top_started_at") - pl.col("started_at")).dt.total_microseconds() / 1e6
     return spans.with_columns(lead.alias("lead_s")).drop("top_started_at")
 

@@ -18,14 +18,21 @@ SIDES = {"engine": 0, "body": 1, "gateway": 2, "client": 3}  # who may have call
 Ints = npt.NDArray[np.int64]
 
 
-def groups_of(heads: pl.DataFrame) -> pl.DataFrame:
-    """(top, group): `top` is a head's row number, `group` that of the first head of its request."""
-    edges = []
+def groups_of(spans: pl.DataFrame) -> pl.DataFrame:
+    """(top, group): `top` is the row number of a head, `group` that of the first head of its request.
+
+    `spans` has the heads and what a gateway, tap or engine sent below them; a key that one of these states is its head's key.
+    """
+    legs = spans.filter(pl.col("role").is_in(HEAD_ROLES))
+    heads = legs.filter(pl.col("row") == pl.col("top"))
+    tops, edges = heads["row"].to_numpy(), []
     if heads["trace_id"].n_unique() < len(heads):
-        edges = [_same_key(heads), _siblings(heads)]
-    within = _components(heads["row"].to_numpy(), edges)
-    edges.append(_across_traces(heads.with_columns(pl.Series("within", within))))
-    return pl.DataFrame({"top": heads["row"], "group": _components(heads["row"].to_numpy(), edges)})
+        edges = [_same_key(legs), _siblings(heads)]
+    within = _components(tops, edges)
+    if legs.select(is_seeking().any()).item():
+        named = pl.DataFrame({"top": tops, "within": within})
+        edges.append(_across_traces(legs.join(named, on="top", maintain_order="left")))
+    return pl.DataFrame({"top": tops, "group": _components(tops, edges)})
 
 
 def inferred_phases(spans: pl.DataFrame) -> pl.DataFrame:
@@ -46,14 +53,16 @@ def inferred_phases(spans: pl.DataFrame) -> pl.DataFrame:
     prefills = legs.with_columns((follows & (pl.col("output_tokens") == 1)).fill_null(False).alias("prefills"))
     decodes = pl.col("prefills").shift().over("join_key").fill_null(False)
     named = pl.when("prefills").then(pl.lit("prefill")).when(decodes).then(pl.lit("decode"))
-    return spans.join(prefills.select("row", named.alias("told")), on="row", how="left", maintain_order="left").with_columns(
-        pl.coalesce("phase", "told").alias("phase")
-    ).drop("told")
+    return (
+        spans.join(prefills.select("row", named.alias("told")), on="row", how="left", maintain_order="left")
+        .with_columns(pl.coalesce("phase", "told").alias("phase"))
+        .drop("told")
+    )
 
 
-def keys_of(heads: pl.DataFrame) -> pl.DataFrame:
-    """(row, key): the keys by which heads of other traces may know a head. A dialect whose ids mean nothing elsewhere gives none."""
-    keyed = heads.filter(pl.col("join_key").is_not_null())
+def keys_of(legs: pl.DataFrame) -> pl.DataFrame:
+    """(row, key): the ids by which spans of other traces may know a leg. A dialect whose ids mean nothing elsewhere gives none."""
+    keyed = legs.filter(pl.col("join_key").is_not_null())
     named = keyed.filter(pl.col("request_id") != pl.col("join_key"))
     both = [keyed.select("row", pl.col("join_key").alias("key")), named.select("row", pl.col("request_id").alias("key"))]
     return pl.concat(both)
@@ -62,12 +71,14 @@ def keys_of(heads: pl.DataFrame) -> pl.DataFrame:
 def stated_keys(spans: pl.DataFrame) -> pl.DataFrame:
     """(join_key, trace_id, since, until, seeks): the keys that spans state, when, and whether they look for others."""
     heads = spans.with_row_index("row").filter(pl.col("role").is_in(HEAD_ROLES) & pl.col("join_key").is_not_null())
-    times = heads.select("row", "trace_id", pl.col("started_at").alias("since"), pl.col("ended_at").alias("until"), is_seeking().alias("seeks"))
+    times = heads.select(
+        "row", "trace_id", pl.col("started_at").alias("since"), pl.col("ended_at").alias("until"), is_seeking().alias("seeks")
+    )
     return keys_of(heads).join(times, on="row").select(pl.col("key").alias("join_key"), "trace_id", "since", "until", "seeks")
 
 
 def is_seeking() -> pl.Expr:
-    """Whether a head may be a part of a request that another trace tells the rest of.
+    """Whether a leg may be a part of a request that another trace tells the rest of.
 
     A whole engine request is none by itself: it is found by the others. One of a single token may be the prefill leg of a pair.
     """
@@ -75,8 +86,8 @@ def is_seeking() -> pl.Expr:
     return pl.col("join_key").is_not_null() & ~((pl.col("role") == "engine") & alone)
 
 
-def _same_key(heads: pl.DataFrame) -> pl.DataFrame:
-    keyed = heads.filter(pl.col("join_key").is_not_null()).select("row", "trace_id", "join_key", "started_at", "ended_at")
+def _same_key(legs: pl.DataFrame) -> pl.DataFrame:
+    keyed = legs.filter(pl.col("join_key").is_not_null()).select("row", "top", "trace_id", "join_key", "started_at", "ended_at")
     return _linked(_with_turn(keyed, ["trace_id", "join_key"]), ["trace_id", "join_key", "turn"])
 
 
@@ -99,16 +110,13 @@ def _siblings(heads: pl.DataFrame) -> pl.DataFrame:
     return alone.select(pl.col("row_caller").alias("one"), pl.col("row").alias("other"))
 
 
-def _across_traces(heads: pl.DataFrame) -> pl.DataFrame:
+def _across_traces(legs: pl.DataFrame) -> pl.DataFrame:
     """Heads of several traces that state one key at one time, where they complete each other: of each part there is one at most."""
-    if not heads.select(is_seeking().any()).item():
-        return _no_edges()
     part = pl.col("role") + ":" + pl.col("phase").fill_null("")
-    columns = ["row", "trace_id", "within", "started_at", "ended_at"]
-    stated = keys_of(heads).join(heads.select(*columns, part.alias("part"), is_seeking().alias("seeks"), _many().alias("many")), on="row")
+    columns = ["row", "top", "trace_id", "within", "started_at", "ended_at"]
+    stated = keys_of(legs).join(legs.select(*columns, part.alias("part"), is_seeking().alias("seeks"), _many().alias("many")), on="row")
     sought = stated.filter(pl.col("seeks")).select("key").unique()
-    stated = stated.join(sought, on="key", how="semi")
-    stated = _with_turn(stated, ["key"])
+    stated = _with_turn(stated.join(sought, on="key", how="semi"), ["key"])
     shared = stated.filter(pl.col("trace_id").n_unique().over("key", "turn") > 1)
     rivals = shared.filter(~pl.col("many")).group_by("key", "turn", "part").agg(pl.col("within").n_unique().alias("requests"))
     rivals = rivals.filter(pl.col("requests") > 1)
@@ -116,19 +124,20 @@ def _across_traces(heads: pl.DataFrame) -> pl.DataFrame:
 
 
 def _many() -> pl.Expr:
-    """Whether a head is one of several samples of a prompt: then others like it belong to the same request."""
+    """Whether a leg is one of several samples of a prompt: then others like it belong to the same request."""
     return (pl.col("role") == "engine") & (pl.col("samples_n").fill_null(1) >= 2)
 
 
 def _with_turn(stated: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    """Counts how often a key was used anew: a head that begins long after all before it ended is another request."""
+    """Counts how often a key was used anew: a leg that begins long after all before it ended is another request."""
     stated = stated.sort(*key, "started_at", "row")
     apart = pl.col("started_at") > pl.col("ended_at").cum_max().shift().over(key) + pl.duration(seconds=APART_S)
     return stated.with_columns(apart.fill_null(False).cast(pl.Int64).cum_sum().over(key).alias("turn"))
 
 
 def _linked(stated: pl.DataFrame, key: list[str]) -> pl.DataFrame:
-    linked = stated.select(pl.col("row").min().over(key).alias("one"), pl.col("row").alias("other"))
+    """(one, other): the tops of the legs that share a key, each with the first of them."""
+    linked = stated.select(pl.col("top").min().over(key).alias("one"), pl.col("top").alias("other"))
     return linked.filter(pl.col("one") != pl.col("other"))
 
 

@@ -65,7 +65,12 @@ def test_every_signal_of_a_dialect_is_known_and_has_the_unit_it_arrives_in(path:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_unit_fits_the_signal_it_is_converted_to(path: Path) -> None:
     """A time in tokens, or tokens in seconds, has a factor too, and would be wrong without an error."""
-    fitting = {"_s": {"s", "ms", "us", "ns", "rust_duration"}, "_tokens": {"tokens"}, "_bytes": {"bytes", "mib"}, "_per_s": {"bytes/s", "gib/s"}}
+    fitting = {
+        "_s": {"s", "ms", "us", "ns", "rust_duration"},
+        "_tokens": {"tokens"},
+        "_bytes": {"bytes", "mib"},
+        "_per_s": {"bytes/s", "gib/s"},
+    }
     for signal, sources in load(path).signals.items():
         for ending in ("_per_s", "_bytes", "_tokens", "_s"):
             if signal.endswith(ending):
@@ -126,6 +131,13 @@ def test_the_signals_are_the_fields_of_the_column_signals_in_their_order_and_typ
         ("[cannot]", '[outcomes]\ndone = "okay"\n[cannot]', "outcomes: 'okay' of 'done'; taken: ok, error, "),
         ("[cannot]", '[outcomes]\nDone = "ok"\n[cannot]', "engines/small.toml: outcomes: 'Done' never fits"),
         ("[signals]", "signals", "engines/small.toml: "),
+        ('unit = "ms"', 'unit = "ms", since = "new"', "engines/small.toml: signal 'ttft_s': since: 'new' is no version; taken: numbers"),
+        ('unit = "ms"', 'unit = "ms", pattern = "a"', "engines/small.toml: signal 'ttft_s': pattern 'a' of 'ttft' has not one group"),
+        ("[cannot]", '[[also]]\nscopes = ["x"]\nwhere = [{ key = "k", pattern = "[" }]\n[cannot]', "also[0]: where.pattern '[': unclosed"),
+        ("[cannot]", '[[events]]\nnames = ["e"]\nsignal = "ttfb_s"\ntake = "offset"\n[cannot]', "events[0]: signal 'ttfb_s' is unknown"),
+        ("[cannot]", '[[events]]\nnames = ["e"]\nsignal = "model"\ntake = "offset"\n[cannot]', "events[0]: signal 'model' is no time"),
+        ("[cannot]", '[[events]]\nnames = ["e"]\nsignal = "model"\ntake = "first"\n[cannot]', "events[0]: signal 'model': unit '' of ''"),
+        ("[cannot]", '[[events]]\nnames = ["e"]\nsignal = "ttft_s"\ntake = "between"\n[cannot]', "events[0]: take 'between' needs `until`"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_refused_with_the_file_the_key_and_what_is_taken(old: str, new: str, told: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics
 
-from collectors.recorded import NotLoadedError, bodies
+from collectors import entry, meanings, otlp_logs
+from collectors.otlp_metrics import points
+from collectors.recorded import Body, bodies
+from collectors.recorded_kinds import KINDS, NotLoadedError
+from collectors.samples import Sample
 
 
 def written(folder: Path, content: bytes | str, name: str = "file") -> Path:
@@ -24,9 +29,15 @@ def written(folder: Path, content: bytes | str, name: str = "file") -> Path:
     return path
 
 
+def told(path: Path, kind: str = "") -> tuple[list[Body], list[NotLoadedError]]:
+    items = list(bodies(path, kind))
+    return [item for item in items if isinstance(item, Body)], [item for item in items if isinstance(item, NotLoadedError)]
+
+
 def found(path: Path) -> tuple[list[bytes], list[NotLoadedError]]:
-    items = list(bodies(path))
-    return [item for item in items if isinstance(item, bytes)], [item for item in items if isinstance(item, NotLoadedError)]
+    items, problems = told(path)
+    assert {item.signal for item in items} <= {"traces"}
+    return [item.content for item in items], problems
 
 
 def as_json(*numbers: int) -> dict[str, Any]:
@@ -76,11 +87,10 @@ def test_an_export_that_begins_like_json_is_still_protobuf(tmp_path: Path, first
         (json_format.MessageToJson(logs(), preserving_proto_field_name=True), "logs"),
     ],
 )
-def test_another_signal_is_told_apart_and_known(tmp_path: Path, content: bytes | str, kind: str) -> None:
-    path = written(tmp_path, content)
-    loaded, problems = found(path)
-    assert (loaded, [str(problem) for problem in problems]) == ([], [f"{path}: an export of {kind}; only traces are read so far"])
-    assert problems[0].is_known
+def test_metrics_and_logs_come_out_under_their_signal(tmp_path: Path, content: bytes | str, kind: str) -> None:
+    wanted = metrics() if kind == "metrics" else logs()
+    items, problems = told(written(tmp_path, content))
+    assert ([(item.signal, item.content) for item in items], problems) == ([(kind, wanted.SerializeToString())], [])
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -92,7 +102,7 @@ def test_a_json_export_comes_out_as_protobuf(tmp_path: Path, indent: int | None)
 def test_a_list_of_json_exports_comes_out_one_by_one(tmp_path: Path) -> None:
     loaded, problems = found(written(tmp_path, json.dumps([as_json(1), as_json(2), 5])))
     assert parsed(loaded) == [request(span(1)), request(span(2))]
-    assert ["a JSON object with resourceSpans is taken, not int" in str(problem) for problem in problems] == [True]
+    assert ["a JSON object of a kind that is known is taken, not int" in str(problem) for problem in problems] == [True]
 
 
 def test_the_lines_of_a_collector_come_out_around_those_that_are_broken(tmp_path: Path) -> None:
@@ -100,15 +110,13 @@ def test_the_lines_of_a_collector_come_out_around_those_that_are_broken(tmp_path
     text = "\n".join(json.dumps(line) if line is not None else '{"resourceSpans": [{"sco' for line in lines) + "\n\n"
     path = written(tmp_path, text)
     items = list(bodies(path))
-    assert parsed([item for item in items if isinstance(item, bytes)]) == [request(span(1)), request(span(2))]
-    assert [isinstance(item, bytes) for item in items] == [True, False, False, True, False, False]
-    problems = [item for item in items if isinstance(item, NotLoadedError)]
-    assert [problem.is_known for problem in problems] == [True, False, False, False]
-    told = [str(problem).removeprefix(f"{path}:") for problem in problems]
-    assert told[0] == "2: an export of metrics; only traces are read so far"
-    assert told[1].startswith("3: not JSON: ")
-    assert told[2] == "5: no resourceSpans in it; keys: other, more"
-    assert told[3] == "6: a JSON object with resourceSpans is taken, not int"
+    exports = [item.content for item in items if isinstance(item, Body) and item.signal == "traces"]
+    assert parsed(exports) == [request(span(1)), request(span(2))]
+    assert [getattr(item, "signal", None) for item in items] == ["traces", "metrics", None, "traces", None, None]
+    problems = [str(item).removeprefix(f"{path}:") for item in items if isinstance(item, NotLoadedError)]
+    assert problems[0].startswith("3: not JSON: ")
+    assert problems[1].startswith("5: of no known kind; keys: other, more; known kinds: otlp-traces, ")
+    assert problems[2] == "6: a JSON object of a kind that is known is taken, not int"
 
 
 def test_a_line_with_an_id_that_is_no_hex_is_named_and_the_others_come_out(tmp_path: Path) -> None:
@@ -135,8 +143,7 @@ def test_garbage_is_named_and_not_known(tmp_path: Path, content: bytes) -> None:
     path = written(tmp_path, content)
     loaded, problems = found(path)
     assert loaded == []
-    assert [str(problem) for problem in problems] == [f"{path}: neither a protobuf trace export nor OTLP/JSON ({len(content)} bytes)"]
-    assert not problems[0].is_known
+    assert [str(problem) for problem in problems] == [f"{path}: neither a protobuf export nor JSON that is known ({len(content)} bytes)"]
 
 
 def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
@@ -147,11 +154,128 @@ def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> N
 def test_every_recorded_file_is_told_as_what_its_folder_says(recordings: Path) -> None:
     kinds = {"traces": 0, "metrics": 0, "logs": 0}
     for path in sorted(recordings.glob("*/*/*.pb")):
-        loaded, problems = found(path)
-        kind = path.parent.name
-        kinds[kind] += 1
-        if kind == "traces":
-            assert (loaded, problems) == ([path.read_bytes()], [])
-        else:
-            assert [str(problem) for problem in problems] == [f"{path}: an export of {kind}; only traces are read so far"]
+        kinds[path.parent.name] += 1
+        assert told(path) == ([Body(path.parent.name, path.read_bytes())], [])
     assert min(kinds.values()) > 5
+
+
+def ended(number: int) -> dict[str, Any]:
+    request = {"request_id": f"r-{number}", "request_received_ms": 1_700_000_000_000, "total_time_ms": 5, "output_tokens": number}
+    return {"schema": "dynamo.request.trace.v1", "event_type": "request_end", "request": request}
+
+
+def payload(number: int) -> dict[str, Any]:
+    inner = {"request_id": f"r-{number}", "model": "m", "request": {"messages": "a secret", "temperature": 0.5}}
+    return {"schema": "dynamo.request.trace.v1", "event_type": "request_payload", "payload": inner}
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_request_trace_comes_out_as_logs_without_a_prompt(tmp_path: Path, is_packed: bool) -> None:
+    lines = [{"timestamp": 1, "event": payload(1)}, {"timestamp": 2, "event": ended(1)}, ended(2), {"timestamp": 3, "event": {"schema": 1}}]
+    text = "\n".join(json.dumps(line) for line in lines).encode()
+    items, problems = told(written(tmp_path, gzip.compress(text) if is_packed else text))
+    assert ([item.signal for item in items], b"secret" in items[0].content) == (["logs"], False)
+    kept = entry.of_logs(items[0].content)
+    assert (kept.items, kept.dropped.total()) == (2, 1)
+    said = otlp_logs.read(ExportLogsServiceRequest.FromString(kept.body), START)
+    first = said.spans.resource_spans[0].scope_spans[0].spans[0]
+    assert {one.key: one.value.string_value for one in first.attributes if one.key in ("model", "temperature")} == {
+        "model": "m",
+        "temperature": "0.5",
+    }
+    assert [str(problem).split("; keys")[0].rpartition(":")[2] for problem in problems] == [" of no known kind"]
+
+
+def test_the_recorded_request_trace_file_says_the_same_requests_as_its_logs(recordings: Path) -> None:
+    items, problems = told(recordings / "dynamo-reqtrace" / "request_trace.jsonl")
+    assert problems == []
+    counts = [entry.of_logs(item.content) for item in items]
+    assert (sum(count.items for count in counts), sum(count.dropped.total() for count in counts)) == (12, 12)
+    from_file = {span.span_id for item in counts for span in spans_of(item.body)}
+    logged = [entry.of_logs(path.read_bytes()).body for path in sorted((recordings / "dynamo-reqtrace" / "logs").glob("*.pb"))]
+    assert from_file == {span.span_id for content in logged for span in spans_of(content)}
+
+
+def spans_of(content: bytes) -> list[Any]:
+    said = otlp_logs.read(ExportLogsServiceRequest.FromString(content), START).spans
+    return [one for resource in said.resource_spans for scope in resource.scope_spans for one in scope.spans]
+
+
+def perf(last_time: float, **fields: Any) -> dict[str, Any]:
+    timing = {"arrival_time": last_time - 1.0, "first_scheduled_time": last_time - 0.75, "first_token_time": last_time - 0.5}
+    timing |= {"last_token_time": last_time, "kv_cache_size": 4096}
+    timing |= {"kv_cache_transfer_start": last_time - 0.5, "kv_cache_transfer_end": last_time - 0.25}
+    drafts = {"acceptance_rate": 0.5, "total_accepted_draft_tokens": 4, "total_draft_tokens": 8}
+    return {"request_id": 7, "perf_metrics": {"timing_metrics": timing, "speculative_decoding": drafts, "first_iter": 3}} | fields
+
+
+def test_perf_metrics_come_out_as_spans_that_end_when_the_file_does(tmp_path: Path) -> None:
+    pair = {"ctx_server": "a:1", "gen_server": "b:1", "ctx_perf_metrics": perf(99.0), "gen_perf_metrics": perf(100.0)}
+    path = written(tmp_path, json.dumps([perf(98.0), pair, {"perf_metrics": {}}]))
+    items, problems = told(path)
+    assert [str(problem) for problem in problems] == [f"{path}: record 3: perf_metrics.timing_metrics is missing"]
+    made = parsed([item.content for item in items])[0]
+    spans = [scope.spans[0] for resource in made.resource_spans for scope in resource.scope_spans]
+    assert [one.name for one in spans] == ["perf_metrics", "perf_metrics prefill", "perf_metrics decode"]
+    assert (spans[1].trace_id, spans[2].end_time_unix_nano) == (spans[2].trace_id, path.stat().st_mtime_ns)
+    assert spans[2].end_time_unix_nano - spans[0].end_time_unix_nano == 2_000_000_000
+    numbers = {one.key: one.value.double_value for one in spans[0].attributes if one.value.HasField("double_value")}
+    assert numbers == {
+        "queue_s": 0.25, "prefill_s": 0.25, "ttft_s": 0.5, "decode_s": 0.5, "e2e_s": 1.0, "kv_transfer_s": 0.25,
+        "total_accepted_draft_tokens": 4, "total_draft_tokens": 8, "first_iter": 3, "kv_cache_size": 4096,
+    }  # fmt: skip
+    assert [resource.resource.attributes[0].value.string_value for resource in made.resource_spans if resource.resource.attributes] == [
+        "a:1",
+        "b:1",
+    ]
+    assert told(path)[0] == items
+
+
+def collective(serial: int, **fields: Any) -> dict[str, Any]:
+    said = {"coll": "AllReduce", "coll_sn": serial, "coll_msg_size_bytes": 17179869184, "coll_exec_time_us": 61974}
+    said |= {"coll_algobw_gbs": 277.210914, "coll_busbw_gbs": 485.119099}
+    header = {"id": "0x7f8c496ae9f661", "rank": 2, "n_ranks": 8, "nnodes": 1}
+    return {
+        "header": header,
+        "metadata": {"dump_timestamp_us": 1748030377748202, "hostname": "node-1", "pid": 1},
+        "coll_perf": said,
+    } | fields
+
+
+def test_the_nccl_inspectors_lines_come_out_as_samples_of_its_host(tmp_path: Path) -> None:
+    lines = [collective(1), collective(2, metadata={}), collective(3)]
+    path = written(tmp_path, "\n".join(json.dumps(line) for line in lines))
+    items, problems = told(path)
+    assert [str(problem) for problem in problems] == [f"{path}: record 2: metadata.dump_timestamp_us is missing or no time"]
+    kept = list(points(ExportMetricsServiceRequest.FromString(items[0].content), ("host.name",), "load"))
+    first = [one for one in kept if isinstance(one, Sample) and one.labels["sn"] == "1"]
+    assert {(one.name, one.value, one.replica) for one in first} == {
+        ("nccl_collective_exec_time_microseconds", 61974.0, "node-1"),
+        ("nccl_collective_message_size_bytes", 17179869184.0, "node-1"),
+        ("nccl_algorithm_bandwidth_gbs", 277.210914, "node-1"),
+        ("nccl_bus_bandwidth_gbs", 485.119099, "node-1"),
+    }
+    given = {one.signal: (one.sample.value or 0) * one.factor for one in meanings.shipped().given(first)}
+    assert (given["collective_s"], round(given["collective_bus_bytes_per_s"])) == (pytest.approx(0.061974), 485119099000)
+    assert (len(kept), first[0].labels["collective"], first[0].labels["rank"]) == (8, "AllReduce", "2")
+
+
+def test_response_bodies_come_out_as_spans(tmp_path: Path) -> None:
+    body = {"id": "cmpl-1", "model": "m", "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2}}
+    items, problems = told(written(tmp_path, json.dumps(body) + "\n"))
+    assert ([item.signal for item in items], problems) == (["traces"], [])
+
+
+def test_a_kind_that_is_named_is_taken_instead_of_the_content(tmp_path: Path) -> None:
+    path = written(tmp_path, json.dumps(as_json(1)))
+    for kind in ("nccl-inspector", "trtllm-perf-metrics", "dynamo-request-trace", "response-bodies"):
+        items, problems = told(path, kind)
+        assert (items, len(problems)) == ([], 1), kind
+    with pytest.raises(NotLoadedError, match=r"--kind 'other' is unknown; known: otlp-traces, "):
+        told(path, "other")
+    assert len({kind.name for kind in KINDS}) == len(KINDS)
+
+
+def test_a_gzip_file_that_is_cut_short_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, gzip.compress(b"{}" * 1000)[:-10])
+    assert [str(problem).startswith(f"{path}: not a whole gzip file") for problem in told(path)[1]] == [True]

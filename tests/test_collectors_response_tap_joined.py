@@ -27,7 +27,7 @@ from leverwatch.engine_room import EngineRoom
 
 ASKED = (
     "select request_id, engine, model, prompt_tokens, cached_tokens, output_tokens, draft_tokens, accepted_tokens, verify_steps, outcome, "
-    "provenance::json::varchar as provenance from requests"
+    "accepted_by_position, provenance::json::varchar as provenance from requests"
 )
 
 
@@ -69,15 +69,18 @@ def test_tap_and_engine_are_one_request_with_what_only_the_body_says(kind: str, 
     room.drain()
     (row,) = room.store.rows(ASKED)
     said = str(room.store.rows("select * from spans"))
+    odd = room.store.rows("select reasons from ingest_ledger where cardinality(reasons) > 0")
     room.close()
     assert row | {
         "request_id": "chatcmpl-b5709e79b5556b35", "engine": "vllm", "model": "tiny", "prompt_tokens": 582, "cached_tokens": 512,
         "output_tokens": 18, "draft_tokens": 40, "accepted_tokens": 7, "verify_steps": 10, "outcome": "ok",
+        "accepted_by_position": [4, 2, 1, 0],
     } == row  # fmt: skip
     for column in ("cached_tokens", "draft_tokens", "accepted_tokens", "verify_steps"):
         assert f'"{column}":"body"' in row["provenance"]
     assert '"prompt_tokens":"span"' in row["provenance"]
     assert PROMPT not in said and COMPLETION not in said
+    assert odd == []
 
 
 def test_the_stalls_of_a_stream_are_found_in_its_chunk_times() -> None:

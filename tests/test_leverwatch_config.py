@@ -57,3 +57,51 @@ def test_a_file_that_was_named_and_is_not_there_is_an_error(tmp_path: Path) -> N
 def test_a_variable_with_a_wrong_value_is_not_blamed_on_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^environment: .*serve\.port"):
         read(None, tmp_path, {"LEVERWATCH_SERVE_PORT": "abc"})
+
+
+def test_a_variable_of_a_list_takes_commas_or_json_and_one_of_tables_json(tmp_path: Path) -> None:
+    config = read(
+        None,
+        tmp_path,
+        {
+            "LEVERWATCH_IDENTITY_TENANT_FROM": "team, customer",
+            "LEVERWATCH_SERVE_HOSTS": '["a.example"]',
+            "LEVERWATCH_ACCESS_READ": '[{"token_env": "READERS"}]',
+            "LEVERWATCH_LINKS": '[{"topology": "pd", "peak_bytes_per_s": 5e10}]',
+            "LEVERWATCH_DEFAULTS": '{"lever.speculation": "on"}',
+            "LEVERWATCH_SERVE_ALLOW_OPEN": "true",
+        },
+    )
+    assert (config.identity.tenant_from, config.serve.hosts) == (("team", "customer"), ("a.example",))
+    assert config.access.read[0].token_env == "READERS"
+    assert (config.links[0].peak_bytes_per_s, config.defaults, config.serve.allow_open) == (5e10, {"lever.speculation": "on"}, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[access]\nread = [{ tokn = 'x' }]\n", r"\[access\] read: key 'tokn' is unknown; did you mean 'token'\?"),
+        ("[[links]]\ntopologie = 'x'\n", r"\[\[links\]\] key 'topologie' is unknown; did you mean 'topology'\?"),
+        ("[[links]]\npeak_bytes_per_s = 0\n", r"Expected `float` > 0.0 - at `\$.links\[0\].peak_bytes_per_s`"),
+        ("[[prices]]\nhardware = 'h200'\n", "missing required field `usd_per_gpu_hour`"),
+        ("[identity]\nhash = ['name']\n", r"Invalid enum value 'name' - at `\$.identity.hash"),
+        ("[tls]\nclient_ca_ports = ['web', 'http']\n", "Invalid enum value 'http'"),
+        ("[identity]\nhashed = ['tenant']\n", r"\[identity\] key 'hashed' is unknown; did you mean 'hash'\?"),
+    ],
+)
+def test_what_is_wrong_about_access_and_deployment_is_said_by_its_place(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        read(written(tmp_path, text), tmp_path, {})
+
+
+def test_a_variable_with_broken_json_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="environment: LEVERWATCH_LINKS: JSON is malformed"):
+        read(None, tmp_path, {"LEVERWATCH_LINKS": "[{]"})
+
+
+def test_relative_paths_are_taken_from_the_files_folder(tmp_path: Path) -> None:
+    text = "[registry]\nfile = 'levers.csv'\n[tls]\ncert_file = '/a/b.pem'\n[access]\nread = [{ token_file = 'token' }]\n"
+    config = read(written(tmp_path, text), tmp_path, {"LEVERWATCH_TLS_KEY_FILE": "key.pem"})
+    assert (config.registry.file, config.tls.cert_file, config.tls.key_file) == (str(tmp_path / "levers.csv"), "/a/b.pem", "key.pem")
+    assert config.access.read[0].token_file == str(tmp_path / "token")
+    assert config.registry.file and not config.alerts.policies

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -10,10 +11,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from collectors_bodies import START, body, span
 from fastapi import FastAPI
-from fastapi.testclient import TestClient
 
 from collectors.spool import SpoolFullError
 from leverwatch import config, house_api
@@ -46,6 +47,9 @@ def sealed(room: EngineRoom) -> None:
     room.drain()
     mark = room.store.rows("select max(started_at) as newest from spans")[0]["newest"] + timedelta(hours=5)
     assert sealing.seal_next(room.store, mark) == 2
+    written_at = (NOW - timedelta(minutes=10)).timestamp()
+    for path in (*files(room, "spans"), *files(room, "requests")):
+        os.utime(path, (written_at, written_at))
 
 
 def files(room: EngineRoom, relation: str) -> list[Path]:
@@ -54,6 +58,15 @@ def files(room: EngineRoom, relation: str) -> list[Path]:
 
 def free(monkeypatch: pytest.MonkeyPatch, free_bytes: int) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(100 * GIB, 0, free_bytes))
+
+
+def ask(application: FastAPI, method: str, path: str) -> httpx.Response:
+    async def asked() -> httpx.Response:
+        transport = httpx.ASGITransport(application)
+        async with httpx.AsyncClient(transport=transport, base_url="http://leverwatch") as client:
+            return await client.request(method, path)
+
+    return asyncio.run(asked())
 
 
 def test_what_is_too_old_goes_while_the_room_works_and_its_file_a_little_later(room: EngineRoom) -> None:
@@ -155,14 +168,13 @@ def test_the_api_shows_what_is_held_and_what_was_dropped_and_stages_snapshots(ro
     Housekeeping(room.store, Retention()).step(NOW + timedelta(days=4))
     application = FastAPI()
     application.include_router(house_api.router(room))
-    client = TestClient(application)
-    said = client.get("/api/storage").json()
+    said = ask(application, "GET", "/api/storage").json()
     assert {row["relation"]: row["rows"] for row in said["holdings"]}["requests"] == 1
     assert [(row["relation"], row["reason"]) for row in said["dropped"]] == [("spans", "age")]
-    staged = client.post("/api/snapshots").json()
+    staged = ask(application, "POST", "/api/snapshots").json()
     assert json.loads((Path(staged["folder"]) / "snapshot.json").read_text())["rows"]["requests"] == 1
     with room.taking_snapshot:
-        assert client.post("/api/snapshots").status_code == 409
+        assert ask(application, "POST", "/api/snapshots").status_code == 409
 
 
 def test_a_report_over_a_period_that_was_dropped_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

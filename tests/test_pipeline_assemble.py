@@ -222,3 +222,207 @@ def test_absurd_counts_of_several_legs_do_not_wrap_to_a_plausible_sum() -> None:
     (row,) = rows_of(*(vllm(name, output_tokens=2**62) for name in "abcd"))
     assert (row["output_tokens"], row["flags"]) == (None, ["multi_sample", "quarantined"])
     assert "output_tokens" not in {pair["key"] for pair in row["provenance"]}
+
+
+def test_another_ranks_copy_of_the_stages_says_nothing() -> None:
+    spans = [
+        span("root", "engine", "sglang", join_key="k", output_tokens=5),
+        span("th0", "stage", "sglang", "root"), span("q0", "stage", "sglang", "th0", queue_s=0.02),
+        span("th1", "duplicate", "sglang", "root"), span("q1", "stage", "sglang", "th1", queue_s=0.09, at_s=-1.0, preemptions=1),
+    ]  # fmt: skip
+    (row,) = rows_of(*spans)
+    assert (row["queue_s"], row["preemptions"], row["flags"]) == (0.02, None, [])
+
+
+def test_the_first_prefill_counts_and_not_the_one_after_a_retraction() -> None:
+    root = span("root", "engine", "sglang", join_key="k", output_tokens=5)
+    first = span("p1", "stage", "sglang", "root", at_s=0.1, prefill_s=0.1, batch_at_admission=3)
+    retracted = span("th", "stage", "sglang", "root", preemptions=1)
+    again = span("p2", "stage", "sglang", "root", at_s=0.5, prefill_s=0.2, batch_at_admission=1, preemptions=1)
+    (row,) = rows_of(again, retracted, first, root)
+    assert (row["prefill_s"], row["batch_at_admission"], row["preemptions"], row["flags"]) == (0.1, 3, 2, ["preempted"])
+
+
+def test_the_nearer_leg_of_two_above_an_engine_span_is_its_leg_and_times_are_those_of_the_whole_request() -> None:
+    """llm-d's decode span hangs below its prefill span, which has ended."""
+    spans = [
+        span("g", "gateway", "llm-d", for_s=2.0),
+        span("pf", "stage", "llm-d", "g", phase="prefill", for_s=0.4),
+        vllm("vp", "pf", at_s=0.1, for_s=0.3, output_tokens=1, queue_s=0.009, prefill_s=0.126, ttft_s=0.3, e2e_s=0.3, decode_s=0.0),
+        span("dc", "stage", "llm-d", "pf", phase="decode", at_s=0.5),
+        vllm("vd", "dc", at_s=0.5, for_s=1.4, queue_s=0.002, prefill_s=0.007, ttft_s=0.05, e2e_s=1.4, decode_s=1.35, replica="d"),
+    ]
+    (row,) = rows_of(*spans)
+    assert (row["output_tokens"], row["prompt_tokens"], row["queue_s"], row["prefill_s"], row["decode_s"]) == (11, 100, 0.009, 0.126, 1.35)
+    assert (row["ttft_s"], row["e2e_s"]) == (pytest.approx(0.45), pytest.approx(1.8))
+    assert (row["engine"], row["gateway"], row["replica"], row["flags"]) == ("vllm", "llm-d", "d", [])
+    assert {pair["key"]: pair["value"] for pair in row["provenance"]}["ttft_s"] == "derived"
+
+
+def test_an_engine_request_of_one_token_before_another_of_the_same_prompt_and_key_is_its_prefill() -> None:
+    first = vllm("a", for_s=0.2, output_tokens=1, decode_s=0.0, cached_tokens=40, replica="p")
+    second = vllm("b", at_s=0.2, cached_tokens=99, replica="d", trace_id="t2")
+    (row,) = rows_of(first, second)
+    assert (row["output_tokens"], row["cached_tokens"], row["prefill_replica"], row["decode_replica"]) == (11, 40, "p", "d")
+    assert len(rows_of(first, second | {"prompt_tokens": 7})) == 2
+
+
+def test_a_prefill_leg_alone_is_partial_and_its_one_token_is_not_the_answers_length() -> None:
+    (row,) = rows_of(vllm(phase="prefill", output_tokens=1))
+    assert (row["output_tokens"], row["decode_s"], row["prompt_tokens"], row["flags"]) == (None, None, 100, ["partial"])
+
+
+def test_a_pool_names_the_leg_that_nothing_else_names() -> None:
+    (row,) = rows_of(vllm("a", pool="prefill", output_tokens=1), vllm("b", pool="decode", at_s=0.5))
+    assert (row["output_tokens"], row["flags"]) == (11, [])
+
+
+def test_a_gateway_that_forwards_its_callers_context_stands_beside_its_engine_and_is_one_request_with_it() -> None:
+    gateway = span("g", "gateway", "litellm", "caller", for_s=2.0, join_key="other", prompt_tokens=100)
+    (row,) = rows_of(gateway, vllm(parent="caller", at_s=0.2))
+    assert (row["engine"], row["gateway"], row["output_tokens"]) == ("vllm", "litellm", 11)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        vllm(parent="caller", at_s=5.0),
+        vllm(parent="another", at_s=0.2),
+        vllm(parent="caller", at_s=0.2, prompt_tokens=7),
+        vllm(parent=None, at_s=0.2),
+    ],
+    ids=["later", "of another caller", "of another prompt", "of no caller"],
+)
+def test_an_engine_span_beside_a_gateway_that_cannot_be_its_own_is_another_request(other: dict[str, Any]) -> None:
+    gateway = span("g", "gateway", "litellm", "caller", for_s=2.0, join_key="other", prompt_tokens=100)
+    assert len(rows_of(gateway, other)) == 2
+
+
+def test_where_two_gateway_spans_may_have_called_an_engine_it_is_given_to_neither() -> None:
+    gateways = [span(name, "gateway", "litellm", "caller", for_s=2.0, join_key=name) for name in "gh"]
+    assert len(rows_of(*gateways, vllm(parent="caller", at_s=0.2))) == 3
+
+
+def test_calls_that_were_tried_again_are_one_request_with_the_last_answer_and_its_outcome() -> None:
+    spans = [
+        span("s", "gateway", "litellm", for_s=3.0),
+        span("c1", "gateway", "litellm", "s", status="error", prompt_tokens=90, output_tokens=2),
+        span("c2", "gateway", "litellm", "s", at_s=1.0, for_s=1.5, prompt_tokens=100, output_tokens=7),
+    ]
+    (row,) = rows_of(*spans)
+    assert (row["outcome"], row["prompt_tokens"], row["output_tokens"]) == ("ok", 100, 7)
+
+
+def test_attempts_of_one_engine_request_are_flagged_and_the_last_that_answered_counts() -> None:
+    client = span("c", "client", "genai", for_s=9.0)
+    attempts = [
+        vllm("a", "c", samples_n=1, output_tokens=3),
+        vllm("b", "c", at_s=2.0, samples_n=1),
+        vllm("x", "c", at_s=4.0, output_tokens=None),
+    ]
+    (row,) = rows_of(client, *(one | {"samples_n": 1} for one in attempts))
+    assert (row["output_tokens"], row["tpot_s"], row["flags"]) == (11, 0.1, ["retried"])
+
+
+def test_a_leg_that_is_told_twice_counts_once_and_is_flagged() -> None:
+    (row,) = rows_of(vllm("a", samples_n=1), vllm("b", samples_n=1))
+    assert (row["output_tokens"], row["prompt_tokens"], row["tpot_s"], row["flags"]) == (11, 100, 0.1, ["duplicate_leg"])
+
+
+def test_the_tokens_of_a_request_that_moved_to_another_worker_are_its_gateways() -> None:
+    spans = [
+        span("h", "gateway", "dynamo", for_s=3.0, prompt_tokens=100, output_tokens=30, join_key="k"),
+        span("r", "stage", "dynamo", "h", retried=1),
+        vllm("b", "r", at_s=1.0, prompt_tokens=119, output_tokens=11, samples_n=1),
+    ]
+    (row,) = rows_of(*spans)
+    assert (row["prompt_tokens"], row["output_tokens"], row["flags"]) == (100, 30, ["retried"])
+
+
+def test_the_word_of_the_gateway_counts_before_that_of_one_attempt() -> None:
+    spans = [
+        span("h", "gateway", "dynamo", outcome="ok"),
+        span("a", "stage", "dynamo", "h", outcome="error"),
+        vllm("b", "h"),
+    ]
+    assert rows_of(*spans)[0]["outcome"] == "ok"
+
+
+def test_a_log_record_brings_what_neither_engine_nor_gateway_says_and_is_named_as_its_source() -> None:
+    gateway = span("h", "gateway", "dynamo", join_key="k", prompt_tokens=100, output_tokens=9)
+    log = span("l", "log", "dynamo", join_key="k", trace_id="t2", cached_tokens=64, queue_s=0.009, prompt_tokens=100)
+    (row,) = rows_of(gateway, log)
+    assert (row["cached_tokens"], row["queue_s"], row["trace_id"], row["engine"]) == (64, 0.009, "t1", "dynamo")
+    sources = {pair["key"]: pair["value"] for pair in row["provenance"]}
+    assert (sources["cached_tokens"], sources["prompt_tokens"]) == ("log", "span")
+    assert rows_of(log)[0]["flags"] == ["log_only"]
+
+
+def test_a_body_without_its_engine_is_flagged_and_no_engine_is_made_of_it() -> None:
+    (row,) = rows_of(span("b", "body", "response_tap", join_key="k", accepted_by_position="[80, 32, 16]"))
+    assert (row["engine"], row["flags"], row["accepted_by_position"]) == (None, ["body_only"], [80, 32, 16])
+
+
+def test_a_body_of_another_trace_joins_its_engine_by_the_id_that_either_states() -> None:
+    body = span("b", "body", "response_tap", request_id="rid", join_key="rid", trace_id="t2", draft_tokens=8, accepted_tokens=4)
+    engine = span("d", "engine", "sglang", request_id="rid", join_key="room", output_tokens=5)
+    (row,) = rows_of(body, engine)
+    assert (row["draft_tokens"], row["request_id"], row["engine"]) == (8, "rid", "sglang")
+
+
+def test_a_body_joins_the_leg_below_a_gateway_that_states_no_id() -> None:
+    body = span("b", "body", "response_tap", join_key="r-1", trace_id="t2", cached_tokens=10)
+    (row,) = rows_of(span("g", "gateway", "llm-d", for_s=2.0), vllm(parent="g"), body)
+    assert (row["cached_tokens"], row["gateway"], row["trace_id"]) == (10, "llm-d", "t1")
+
+
+def test_requests_of_different_traces_that_use_one_id_at_once_stay_apart_and_a_body_is_given_to_neither() -> None:
+    body = span("b", "body", "response_tap", join_key="r-1", trace_id="t3", cached_tokens=10)
+    rows = rows_of(vllm("a", samples_n=1), vllm("c", samples_n=1, trace_id="t2"), body)
+    assert [row["cached_tokens"] for row in rows].count(None) == 2
+    assert len(rows) == 3
+
+
+def test_samples_of_one_prompt_in_traces_of_their_own_count_the_prompt_once() -> None:
+    (row,) = rows_of(*(vllm(name, samples_n=2, trace_id=name) for name in "ab"))
+    assert (row["prompt_tokens"], row["output_tokens"], row["flags"]) == (100, 22, ["multi_sample"])
+
+
+def test_an_id_that_joins_nothing_elsewhere_joins_nothing_even_if_it_is_the_same() -> None:
+    numbered = [
+        vllm(name, trace_id=name, request_id="42", join_key=None, phase=phase) for name, phase in (("a", "prefill"), ("b", "decode"))
+    ]
+    assert len(rows_of(*numbered)) == 2
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [vllm(ttft_s=-0.5)],
+        [vllm(for_s=-1.0, e2e_s=None)],
+        [span("g", "gateway", "litellm", at_s=5.0), vllm(parent="g")],
+        [vllm("p", phase="prefill", at_s=3.0), vllm("d", phase="decode")],
+    ],
+    ids=["negative time", "ends before it starts", "starts before its caller", "decodes before it prefills"],
+)
+def test_times_that_contradict_each_other_are_flagged(spans: list[dict[str, Any]]) -> None:
+    (row,) = rows_of(*spans)
+    assert "clock_skew" in row["flags"]
+
+
+def test_the_gateway_is_named_before_the_client() -> None:
+    client = span("c", "client", "openllmetry", for_s=3.0)
+    (row,) = rows_of(client, span("g", "gateway", "envoy", "c", for_s=2.0), vllm(parent="g"))
+    assert row["gateway"] == "envoy"
+
+
+def test_what_waits_for_other_traces_is_kept_under_its_ids_and_a_whole_request_waits_for_nothing() -> None:
+    def waiting(*spans: dict[str, Any]) -> set[tuple[str, str]]:
+        frame = pl.DataFrame([{name: one.get(name) for name in SCHEMA} for one in spans], schema=SCHEMA)
+        return set(assemble(frame, Edges()).open_keys.select("join_key", "trace_id").rows())
+
+    body = span("b", "body", "response_tap", join_key="r-1")
+    assert waiting(vllm()) == waiting(body, vllm()) == waiting(vllm("p", phase="prefill"), vllm("d", phase="decode")) == set()
+    assert waiting(body) == {("r-1", "t1")}
+    assert waiting(vllm(phase="decode", request_id="rid")) == {("r-1", "t1"), ("rid", "t1")}
+    assert waiting(body | {"trace_id": "t2"}, vllm()) == {("r-1", "t2")}

@@ -107,7 +107,7 @@ def test_snapshots_see_one_moment(store: Store) -> None:
 
 STAGES = {
     "load_kinds": "staged", "load_spans": "staged", "load_staged_dirty": "staged", "load_stage": "incoming", "load_dirty": "incoming",
-    "load_watermarks": "incoming", "assemble_take_fresh": "touched",
+    "load_watermarks": "incoming", "load_lever_settings": "incoming", "assemble_take_fresh": "touched",
     "assemble_requests": "incoming", "assemble_spans": "working_traces", "assemble_dirty_blocks": "working_traces",
     "assemble_set_aside": "working_traces",
     "assemble_forget": "working_traces", "assemble_forget_quarantine": "working_traces",

@@ -1,111 +1,75 @@
-"""`leverwatch load`: recorded exports into the store, through its server where one runs."""
+"""`leverwatch load`: recorded telemetry into the store, through its server where one runs."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
 import uuid
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from collectors.decode import check
-from collectors.recorded import NotLoadedError, bodies
+from collectors.recorded_kinds import KINDS, named
 from leverwatch.cli import common
 from leverwatch.connection import ConnectError
+from leverwatch.loading import Here, Rows, There, Way, put_files
 from leverwatch.local import Local
 from leverwatch.remote import Remote
 
-WAIT_S = 120.0
-PAUSE_S = 0.2
+ENDINGS = (".pb", ".json", ".jsonl", ".gz")
+ITEMS = {"traces": "spans", "metrics": "samples", "logs": "log records", "evaluations": "evaluations"}
+LIMIT_SHOWN = 20
 
 
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
-    parser = subparsers.add_parser("load", help="recorded OTLP traces: protobuf exports, OTLP/JSON, a Collector's JSON lines")
+    kinds = [kind.name for kind in KINDS]
+    told = "recorded telemetry: OTLP traces, metrics and logs (protobuf, JSON, a Collector's JSON lines), or one of: " + ", ".join(
+        kinds[3:]
+    )
+    parser = subparsers.add_parser("load", help=told)
     common.add_data(parser)
-    parser.add_argument("files", nargs="+", metavar="FILE", help="files, or folders whose .pb, .json and .jsonl files are taken in order")
+    parser.add_argument("files", nargs="+", metavar="FILE", help=f"files, or folders whose {', '.join(ENDINGS)} files are taken in order")
+    parser.add_argument("--kind", choices=kinds, default="", help="what the files are, where their content does not tell")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Loads and says how many spans went in, how many did not, and why. Status 2 when something was unreadable."""
+    """Loads and says how many items went in, how many did not, and why. Status 2 when something was unreadable."""
     sender = f"load:{uuid.uuid4().hex[:12]}"
-    problems: list[NotLoadedError] = []
     files = list(_files(args.files))
+    if args.kind:
+        named(args.kind)
     with common.connection(args, create=True) as connection:
-        if isinstance(connection, Local):
-            tally = _load_here(connection, files, sender, problems)
-        else:
-            tally = _load_there(_remote(connection), files, sender, problems)
-    print(f"{tally['stored']} spans stored, {tally['duplicate']} already there, {tally['rejected']} rejected, from {len(files)} files")
-    for problem in problems[:20]:
-        print(f"not loaded: {problem}", file=sys.stderr)
-    if len(problems) > 20:
-        print(f"not loaded: {len(problems) - 20} more", file=sys.stderr)
-    return 2 if any(not problem.is_known for problem in problems) else 0
-
-
-def _load_here(connection: Local, files: list[Path], sender: str, problems: list[NotLoadedError]) -> Counter[str]:
-    room = connection.room
-
-    def put(body: bytes, where: Path) -> None:
-        if not check(body).sound:
-            problems.append(NotLoadedError(f"{where}: not a sound trace export"))
-            return
-        room.spool.append("traces", sender, time.time_ns(), body).result()
-        if room.spool.backlog_bytes > room.config.store.limit_backlog_bytes // 2:
-            room.drain()
-
-    _each_body(files, problems, put)
-    room.drain()
-    return _tally(room.store.rows("select stored, duplicate, rejected from ingest_ledger where sender = $sender", {"sender": sender}))
-
-
-def _load_there(remote: Remote, files: list[Path], sender: str, problems: list[NotLoadedError]) -> Counter[str]:
-    headers = {"content-type": "application/x-protobuf", "x-leverwatch-sender": sender}
-    sent = Counter({"spans": 0})
-
-    def put(body: bytes, where: Path) -> None:
-        for _ in range(int(WAIT_S / PAUSE_S)):
-            response = remote.http.post(f"{remote.otlp_http}/v1/traces", content=body, headers=headers, timeout=WAIT_S)
-            if response.status_code not in (429, 503):
-                break
-            time.sleep(float(response.headers.get("retry-after", PAUSE_S)))
-        if response.is_success:
-            sent["spans"] += check(body).spans
-        else:
-            problems.append(NotLoadedError(f"{where}: the server answered {response.status_code}"))
-
-    _each_body(files, problems, put)
-    deadline = time.monotonic() + WAIT_S
-    while True:
-        tally = _tally(remote.http.get("/api/ledger", params={"sender": sender}).json())
-        if sum(tally.values()) >= sent["spans"] or time.monotonic() > deadline:
-            return tally
-        time.sleep(PAUSE_S)
-
-
-def _each_body(files: list[Path], problems: list[NotLoadedError], put: Callable[[bytes, Path], None]) -> None:
-    for path in files:
-        for item in bodies(path):
-            if isinstance(item, NotLoadedError):
-                problems.append(item)
-            else:
-                put(item, path)
-
-
-def _tally(rows: list[dict[str, Any]]) -> Counter[str]:
-    tally = Counter({"stored": 0, "duplicate": 0, "rejected": 0})
+        way: Way = Here(connection, sender) if isinstance(connection, Local) else There(_remote(connection), sender)
+        problems = list(put_files(way, files, args.kind))
+        rows = way.ledger()
+    print(f"{_said(rows)}, from {len(files)} files")
     for row in rows:
-        tally.update({name: row[name] for name in ("stored", "duplicate", "rejected")})
-    return tally
+        for told in row["reasons"]:
+            print(f"{row['signal']}: {told['items']} times: {told['reason']}", file=sys.stderr)
+    for problem in problems[:LIMIT_SHOWN]:
+        print(f"not loaded: {problem}", file=sys.stderr)
+    if len(problems) > LIMIT_SHOWN:
+        print(f"not loaded: {len(problems) - LIMIT_SHOWN} more", file=sys.stderr)
+    return 2 if problems else 0
+
+
+def _said(rows: Rows) -> str:
+    """One clause a signal, spans always."""
+    shown = rows if any(row["signal"] == "traces" for row in rows) or rows else [{"signal": "traces", **dict.fromkeys(COUNTS, 0)}]
+    return "; ".join(
+        f"{row['stored']} {ITEMS[row['signal']]} stored, {row['duplicate']} already there, {row['rejected']} rejected"
+        + (f", {row['dropped']} dropped" if row["dropped"] else "")
+        for row in sorted(shown, key=lambda row: list(ITEMS).index(row["signal"]))
+    )
+
+
+COUNTS = ("stored", "duplicate", "rejected", "dropped")
 
 
 def _files(named: list[str]) -> Iterator[Path]:
-    """The files in order; of a folder those below it that may hold exports.
+    """The files in order; of a folder those below it that may hold telemetry.
 
     Raises:
         OSError: nothing is there under a name.
@@ -113,9 +77,7 @@ def _files(named: list[str]) -> Iterator[Path]:
     for name in named:
         path = Path(name)
         if path.is_dir():
-            yield from sorted(
-                found for found in path.rglob("*") if found.suffix in (".pb", ".json", ".jsonl") and found.name != "meta.json"
-            )
+            yield from sorted(found for found in path.rglob("*") if found.suffix in ENDINGS and found.name != "meta.json")
         elif path.is_file():
             yield path
         else:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
 
-from leverwatch.cli import common
+from leverwatch.cli import common, dropped
 from leverwatch.connection import names
 
 SAID = ("_n", "_coverage", "_provenance")
@@ -34,6 +36,8 @@ def run(args: argparse.Namespace) -> int:
     """Prints or writes the report."""
     with common.connection(args) as connection:
         frame = connection.report(args.by, args.metrics, args.since, args.until, args.where)
+        for sentence in dropped.told(connection, args.since, args.until, datetime.now(UTC)):
+            print(f"leverwatch: {sentence}", file=sys.stderr)
     if args.format == "table":
         frame = long_form(frame, names(args.by) or ())
     text = common.write(frame, args.format, args.out)

@@ -4,6 +4,7 @@ with held as (
     select replica, name, labels, observed_at
     from samples
     where observed_at between (select min(observed_at) from incoming) and (select max(observed_at) from incoming)
+    and observed_at in (select observed_at from incoming)
 ),
 paired as (
     select

@@ -1,0 +1,44 @@
+"""The stored ledger and what waits in the spool in, rows and metrics of what became of everything received out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from leverwatch.engine_room import EngineRoom
+from queries import files
+
+OUTCOMES = ("stored", "duplicate", "rejected", "dropped", "pending")
+NOTHING: dict[str, Any] = {"received": 0, "stored": 0, "duplicate": 0, "rejected": 0, "dropped": 0, "late": 0, "reasons": []}
+
+
+def ledger_rows(room: EngineRoom, sender: str | None) -> list[dict[str, Any]]:
+    """One row per sender and signal: received = stored + duplicate + rejected + dropped + pending, in items."""
+    waiting = {key: count for key, count in room.loader.waiting.counts().items() if sender in (None, key[0])}
+    stored = {(row["sender"], row["signal"]): row for row in room.store.rows(files.question("ledger"), {"sender": sender})}
+    rows: list[dict[str, Any]] = []
+    for key in sorted(stored.keys() | waiting.keys()):
+        row = NOTHING | {"sender": key[0], "signal": key[1]} | stored.get(key, {})
+        count = waiting.get(key, 0)
+        rows.append(row | {"received": row["received"] + count, "pending": count, "pending_bytes": room.spool.backlog_bytes})
+    return rows
+
+
+def pending(room: EngineRoom) -> dict[str, int]:
+    """Items that were acknowledged and are not loaded yet, by signal."""
+    found: dict[str, int] = {}
+    for (_, signal), count in room.loader.waiting.counts().items():
+        found[signal] = found.get(signal, 0) + count
+    return found
+
+
+def item_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The ledger as Prometheus counters: spans as they have always been named, and the items of every signal."""
+    yield "# TYPE leverwatch_spans_total counter"
+    for outcome in ("stored", "duplicate", "rejected"):
+        yield f'leverwatch_spans_total{{outcome="{outcome}"}} {sum(row[outcome] for row in rows if row["signal"] == "traces")}'
+    yield "# TYPE leverwatch_items gauge"
+    for signal in sorted({row["signal"] for row in rows}):
+        for outcome in OUTCOMES:
+            count = sum(row[outcome] for row in rows if row["signal"] == signal)
+            yield f'leverwatch_items{{signal="{signal}",outcome="{outcome}"}} {count}'
