@@ -29,6 +29,26 @@ def router(door: Door) -> APIRouter:
     return routes
 
 
+def requests_router(door: Door) -> APIRouter:
+    """`POST /v1/requests`, beside the OTLP routes: a JSON array of canonical requests, as `leverwatch load` sends them."""
+    routes = APIRouter()
+
+    @routes.post("/v1/requests")
+    async def requests(request: Request) -> Response:
+        try:
+            body = await whole(request.stream(), "identity", LIMIT_BODY_BYTES)
+            taken = await door.take("requests", sender_of(request), body)
+        except TooLargeError as error:
+            return _api_error(413, "too_large", str(error), "send fewer at once")
+        except UnsoundBodyError as error:
+            return _api_error(400, "requests", str(error), "an array of objects with request_id and started_at")
+        except BusyError as error:
+            return _api_error(503 if error.is_stopping else 429, "busy", str(error), "send the same again later", error.retry_after_s)
+        return JSONResponse({"taken": taken.items - taken.rejected_count, "rejected": taken.rejected_count, "message": taken.message})
+
+    return routes
+
+
 def evaluations_router(door: Door) -> APIRouter:
     """`POST /api/evaluations`, for the web port."""
     routes = APIRouter(tags=["evaluations"])

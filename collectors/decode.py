@@ -109,7 +109,7 @@ def check(body: bytes) -> Checked:
 
 
 def scan(bodies: Sequence[bytes], is_dropped: Any = None, counts_of: Sequence[Ints | None] | None = None) -> Tables:
-    """Sound bodies as tables. `is_dropped(key)` says which attribute keys never leave this function.
+    """Sound bodies as tables. `is_dropped(key)` says which keys of attributes, and in nested values, never leave this function.
 
     `counts_of` holds what `check` counted of each body, where that was done before.
 
@@ -164,11 +164,11 @@ def _finished(buffer: Bytes, total: int, tables: wire.Tables, counts: Ints, is_d
         keep &= ~dropped[attributes[:, at.KEY]]
     if not keep.all():
         attributes = attributes[keep]
-    buffer = _with_written_values(buffer, total, attributes)
+    buffer = _with_written_values(buffer, total, attributes, is_dropped)
     return Tables(buffer, resources, scopes, spans, attributes, np.ascontiguousarray(attributes[:, at.KEY]), keys, events, links)
 
 
-def _with_written_values(buffer: Bytes, end: int, attributes: Ints) -> Bytes:
+def _with_written_values(buffer: Bytes, end: int, attributes: Ints, is_dropped: Any) -> Bytes:
     """The buffer with the text of every value that is not text yet from `end` on; the rows point there afterwards."""
     doubles = np.empty(len(attributes), np.int64)
     end, count = wire_texts.write_numbers(buffer, end, attributes, doubles)
@@ -179,7 +179,7 @@ def _with_written_values(buffer: Bytes, end: int, attributes: Ints) -> Bytes:
     end += len(data)
     rows = np.flatnonzero(attributes[:, at.TYPE] >= at.ARRAY)
     if len(rows):
-        offsets, data = any_values.written(buffer, attributes[rows])
+        offsets, data = any_values.written(buffer, attributes[rows], is_dropped)
         wire_texts.point_to(attributes, rows, end, offsets)
         buffer = np.concatenate([buffer[:end], data])
     return buffer

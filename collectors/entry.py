@@ -10,14 +10,16 @@ from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
-from collectors import evaluations, otlp_logs, otlp_metrics
+from collectors import evaluations, imported, otlp_logs, otlp_metrics
 from collectors.evaluations import EvaluationError
+from collectors.imported import ImportedError
 from collectors.samples import Skipped
 
 LIMIT_POINTS = 1_000_000
 TOO_LARGE = "export is too large"
 UNSOUND_METRICS = "body is not a sound ExportMetricsServiceRequest"
 UNSOUND_LOGS = "body is not a sound ExportLogsServiceRequest"
+UNSOUND_REQUESTS = "body is no array of requests"
 UNSOUND_EVALUATION = "an evaluation that cannot be taken"
 
 
@@ -89,9 +91,19 @@ def of_evaluations(body: bytes) -> Entry:
         raise UnsoundBodyError(str(error), UNSOUND_EVALUATION) from error
 
 
+def of_requests(body: bytes) -> Entry:
+    """Canonical requests, those that can be taken. Raises UnsoundBodyError."""
+    try:
+        found, wrong = imported.taken(body)
+    except ImportedError as error:
+        raise UnsoundBodyError(str(error), UNSOUND_REQUESTS) from error
+    return Entry(body, len(found) + len(wrong), rejected=Counter(wrong))
+
+
 CHECKS: Mapping[str, Callable[[bytes], Entry]] = {
     "metrics": of_metrics,
     "logs": of_logs,
     "evaluations": of_evaluations,
+    "requests": of_requests,
     "scrapes": lambda body: Entry(body, 1),
 }

@@ -32,9 +32,16 @@ class Hasher:
 
     key: bytes = field(repr=False)
     keys: dict[str, tuple[str, ...]]
+    known: dict[tuple[str, str], str] = field(default_factory=dict, repr=False, compare=False)  # the ids of the batch at hand
 
     def text(self, kind: str, value: str) -> str:
         """The hash of one id: 32 hex digits."""
+        found = self.known.get((kind, value))
+        if found is None:
+            found = self.known[kind, value] = self._hashed(kind, value)
+        return found
+
+    def _hashed(self, kind: str, value: str) -> str:
         return hashlib.blake2b(value.encode(), digest_size=HASH_BYTES, key=self.key, person=kind.encode()).hexdigest()
 
     def series(self, kind: str, values: pl.Series) -> pl.Series:
@@ -46,7 +53,8 @@ class Hasher:
         return values.replace_strict(distinct, hashes, default=None, return_dtype=pl.String)
 
     def signals(self, signals: pl.DataFrame) -> pl.DataFrame:
-        """The signals of a batch with hashes in place of ids."""
+        """The signals of a batch with hashes in place of ids. Most stand in its tables too, and are hashed once for both."""
+        self.known.clear()
         return signals.with_columns(self.series(kind, signals[column]).alias(column) for kind in self.keys for column in COLUMNS[kind])
 
     def tables(self, tables: Tables) -> Tables:

@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from collectors import decode, load_evaluations, otlp_logs
+from collectors import decode, load_evaluations, load_imported, otlp_logs
 from collectors.deployed import Deployed
 from collectors.door import items_of
 from collectors.fresh import Fresh
@@ -21,7 +21,7 @@ from collectors.spool import Position, Record, Spool
 from collectors.waiting import Waiting
 from queries.store import Store
 
-BATCH_LIMIT_BYTES = 32 * 1024 * 1024
+BATCH_LIMIT_BYTES = 64 * 1024 * 1024
 BATCH_LIMIT_SPANS = 150_000
 FRESH_BATCHES = 4  # that wait for assembly in memory; what came before those is read from the store
 # The reference parser, at the door until the kernels are compiled, takes what they do not: deeper nesting, larger bodies.
@@ -44,6 +44,7 @@ class _Sorted:
     spans: list[Record] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
     samples: list[Record] = field(default_factory=list)
+    requests: list[Record] = field(default_factory=list)
     evaluations: EvaluationBatch = field(default_factory=EvaluationBatch)
     rejected: list[tuple[Record, str, int]] = field(default_factory=list)
 
@@ -108,6 +109,7 @@ class Loader:
             if sample_batch is not None:
                 self._samples.store(transaction, sample_batch, tallies)
             load_evaluations.store(transaction, found.evaluations, tallies)
+            load_imported.store(transaction, found.requests, tallies, self._deployed.hasher)
             if records:
                 after = records[-1].after
                 transaction.execute("delete from spool_position")
@@ -156,6 +158,8 @@ def _sorted(records: list[Record], refused: dict[int, str]) -> _Sorted:
             found.spans.append(record)
         elif record.signal in ("metrics", "scrapes"):
             found.samples.append(record)
+        elif record.signal == "requests":
+            found.requests.append(record)
         elif record.signal == "evaluations":
             found.evaluations.read_posted(record)
         else:

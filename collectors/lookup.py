@@ -7,11 +7,13 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
 from collectors import wire_layout as at
 from collectors.columns import Ints, gathered, interned
 from collectors.decode import Tables
-from collectors.dialect_parts import Version, Where, any_of, version_key
+from collectors.dialect_parts import Source, Version, Where, any_of, version_key
+from collectors.readings import texts
 
 Mask = npt.NDArray[np.bool_]
 KEYS_OF_16_BITS = 1 << 16
@@ -25,6 +27,8 @@ class Lookup:
         self.count = len(tables.spans)
         self._key_ids = {key: number for number, key in enumerate(tables.keys)}
         self._rows: dict[tuple[int, str], Ints] = {}
+        self._texts: dict[tuple[str, str, str], pl.Series] = {}
+        self._row_of: dict[tuple[str, str], Ints | None] = {}
         self._scope_hits: dict[tuple[str, ...], Mask] = {}
         self._versions: dict[int, Ints] = {}
         # numpy sorts 16-bit numbers by radix, ten times faster than 64-bit ones
@@ -49,13 +53,42 @@ class Lookup:
 
     def row_of(self, key: str, of: str = "span") -> Ints | None:
         """For each span the row of an attribute of it or of its resource, -1 where it has none; None where nobody has it."""
+        if (key, of) not in self._row_of:
+            self._row_of[key, of] = self._found(key, of)
+        return self._row_of[key, of]
+
+    def _found(self, key: str, of: str) -> Ints | None:
         rows = self.rows(at.OF_SPAN if of == "span" else at.OF_RESOURCE, key)
         if not len(rows):
             return None
+        if of == "resource":
+            return self._by_resource(key)[self.tables.spans[:, at.RESOURCE]]
         owners = self.tables.attributes[rows, at.OWNER]
-        if of == "span":
-            return rows if len(rows) == self.count else self._scattered(rows, owners, self.count)
-        return self._scattered(rows, owners, len(self.tables.resources))[self.tables.spans[:, at.RESOURCE]]
+        return rows if len(rows) == self.count else self._scattered(rows, owners, self.count)
+
+    def _by_resource(self, key: str) -> Ints:
+        rows = self.rows(at.OF_RESOURCE, key)
+        return self._scattered(rows, self.tables.attributes[rows, at.OWNER], len(self.tables.resources))
+
+    def text(self, source: Source, row_of: Ints, known: Mask, *, every: bool) -> pl.Series:
+        """What an attribute says as text, for the spans where it is known; two signals that read it share what was read."""
+        if source.of == "resource":  # said once for many spans
+            rows = self._by_resource(source.key)
+            said = np.flatnonzero(rows >= 0)
+            place_of = np.full(len(rows), -1, np.int64)
+            place_of[said] = np.arange(len(said))
+            told = pl.Series(texts(self.tables, rows[said], source), dtype=pl.String)
+            return told.gather(places(np.where(known, place_of[self.tables.spans[:, at.RESOURCE]], -1)))
+        kept = (source.key, source.unit, source.pattern)
+        if every and kept in self._texts:
+            return self._texts[kept]
+        told = pl.Series(texts(self.tables, row_of if every else row_of[known], source), dtype=pl.String)
+        if every:
+            self._texts[kept] = told
+            return told
+        place_of = np.full(self.count, -1, np.int64)
+        place_of[known] = np.arange(len(told))
+        return told.gather(places(place_of))
 
     def has(self, key: str) -> Mask:
         """Which spans carry an attribute."""
@@ -114,7 +147,12 @@ class Lookup:
         return places
 
 
-def contains(texts: pl.Series, pattern: str) -> Mask:
+def places(numbers: Ints) -> pl.Series:
+    """Row numbers to gather by, null for those below 0."""
+    return pl.Series(pa.array(numbers, mask=numbers < 0))
+
+
+def contains(said: pl.Series, pattern: str) -> Mask:
     """Which texts a pattern is found in."""
-    mask: Mask = texts.str.contains(pattern).fill_null(False).to_numpy()
+    mask: Mask = said.str.contains(pattern).fill_null(False).to_numpy()
     return mask

@@ -13,9 +13,10 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from collectors import recorded_kinds
+from collectors import recorded_kinds, recorded_requests
 from collectors.otlp_json import REQUESTS
 from collectors.recorded_kinds import KINDS, Kind, Line, NotLoadedError
+from collectors.recorded_requests import RowError
 
 GZIP = b"\x1f\x8b"
 
@@ -47,8 +48,18 @@ def bodies(path: Path, kind: str = "") -> Iterator[Body | NotLoadedError]:
         yield Body(signal, content)
     elif content.lstrip()[:1] in (b"{", b"["):
         yield from _json_bodies(path, content, chosen)
+    elif recorded_requests.is_table(content) and (chosen is None or chosen.name == "requests"):
+        yield from _table_bodies(path, content)
     else:
         yield NotLoadedError(f"{path}: neither a protobuf export nor JSON that is known ({len(content)} bytes)")
+
+
+def _table_bodies(path: Path, content: bytes) -> Iterator[Body | NotLoadedError]:
+    try:
+        for found in recorded_requests.bodies(recorded_requests.table_rows(content)):
+            yield Body("requests", found) if isinstance(found, bytes) else NotLoadedError(f"{path}: {found}")
+    except RowError as error:
+        yield NotLoadedError(f"{path}: {error}")
 
 
 def _protobuf_signal(content: bytes) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from collectors import nccl, perf_metrics, request_trace, response_bodies
+from collectors import imported, nccl, perf_metrics, recorded_requests, request_trace, response_bodies
 from collectors.otlp_json import ROOTS, OtlpJsonError, plain_to_protobuf
 
 RECORDS_A_BODY = 500
@@ -113,6 +113,11 @@ def _response_bodies(lines: Sequence[Line], path: Path) -> Bodies:
     return _from(response_bodies.exports([line.text for line in lines], datetime.fromtimestamp(path.stat().st_mtime, UTC)), path)
 
 
+def _requests(lines: Sequence[Line], path: Path) -> Bodies:
+    for one in recorded_requests.bodies((line.where, line.item) for line in lines):
+        yield one if isinstance(one, bytes) else NotLoadedError(str(one) if str(one).startswith(str(path)) else f"{path}: {one}")
+
+
 def _from(found: Iterator[bytes | Any], path: Path) -> Bodies:
     for one in found:
         yield one if isinstance(one, bytes) else NotLoadedError(f"{path}: {one}")
@@ -125,5 +130,6 @@ KINDS = (
     Kind("dynamo-request-trace", "logs", _is_request_trace, _request_trace),
     Kind("trtllm-perf-metrics", "traces", perf_metrics.is_record, _perf_metrics),
     Kind("nccl-inspector", "metrics", nccl.is_record, _nccl),
+    Kind("requests", "requests", imported.is_request, _requests),
     Kind("response-bodies", "traces", response_bodies.is_response_body, _response_bodies),
 )

@@ -25,7 +25,7 @@ from collectors.free_space import FreeSpace
 
 HEADER, ARRIVAL = struct.Struct("<IIqHB"), struct.Struct("<qB")
 COUNTED, COUNTS_SIZE = 0x80, struct.Struct("<H")
-SIGNALS = ("traces", "metrics", "logs", "scrapes", "evaluations")  # a record holds the number: append only
+SIGNALS = ("traces", "metrics", "logs", "scrapes", "evaluations", "requests")  # a record holds the number: append only
 SEGMENT_LIMIT_BYTES = 64 * 1024 * 1024
 BACKLOG_LIMIT_BYTES = 512 * 1024 * 1024
 

@@ -15,8 +15,8 @@ from collectors.decode import Tables
 from collectors.dialect_parts import Deployment, Dialect, Source, SpanRule, version_key
 from collectors.event_signals import said_by_events
 from collectors.facts import Said
-from collectors.lookup import Lookup, Mask
-from collectors.readings import Reals, numbers, texts
+from collectors.lookup import Lookup, Mask, places
+from collectors.readings import Reals, numbers
 from collectors.signals import SIGNALS
 from collectors.telling import told
 
@@ -38,15 +38,16 @@ def spoken(tables: Tables, dialects: tuple[Dialect, ...], facts: Deployment, sai
     dialect_of, rule_of = told(lookup, dialects, facts, said.dialect)
     rules = [rule for dialect in dialects for rule in dialect.spans]
     columns = {signal: _Column(lookup, kind) for signal, kind in SIGNALS.items()}
+    speaking = [(index, dialects[index], dialect_of == index) for index in np.unique(dialect_of).tolist() if index >= 0]
     for signal, column in columns.items():
         for place, source in enumerate(facts.signals.get(signal, ())):
             column.read(source, None)
             if signal in said.registry and not place:
                 column.fill(said.registry[signal])
             column.read(structs.replace(source, of="resource"), None)
-        for index, dialect in enumerate(dialects):
+        for index, dialect, theirs in speaking:
             for source in dialect.signals.get(signal, ()):
-                column.read(source, _meant(lookup, source, dialect_of, index, dialect))
+                column.read(source, _meant(lookup, source, theirs, index, dialect))
     _read_rules(columns, rule_of, rules, tables)
     for signal, more in (*said_by_events(lookup, dialect_of, dialects), *said.defaults.items()):
         columns[signal].fill(more)
@@ -54,7 +55,7 @@ def spoken(tables: Tables, dialects: tuple[Dialect, ...], facts: Deployment, sai
     signals = _with_our_words(signals, dialect_of, dialects)
     names = pl.Series([dialect.speaks_for or dialect.dialect for dialect in dialects], dtype=pl.String)
     roles = pl.Series([rule.role for rule in rules], dtype=pl.String)
-    return Spoken(names.gather(_places(dialect_of)), roles.gather(_places(rule_of)), signals)
+    return Spoken(names.gather(places(dialect_of)), roles.gather(places(rule_of)), signals)
 
 
 class _Column:
@@ -74,16 +75,16 @@ class _Column:
         every = bool(known.all())
         if not every and not known.any():
             return
-        rows = row_of if every else row_of[known]
         if self._kind == "text":
-            self.fill(self._texts(rows, source, known, every))
+            self.fill(self._lookup.text(source, row_of, known, every=every))
         else:
+            rows = row_of if every else row_of[known]
             self.fill(_spread(numbers(self._lookup.tables, rows, source), known, every))
 
     def fill(self, said: Reals | pl.Series) -> None:
         """Takes values for the spans that have none."""
         if isinstance(said, pl.Series):
-            said = said if said.null_count() == len(said) else said.replace("", None)
+            said = said.replace("", None) if (said == "").any() else said
             self._text = said if self._text is None else self._text.zip_with(self._text.is_not_null(), said)
         else:
             self._numbers = said if self._numbers is None else np.where(np.isnan(self._numbers), said, self._numbers)
@@ -108,14 +109,6 @@ class _Column:
             values = values.fill_nan(None)
         return values.round(0).cast(pl.Int64, strict=False) if self._kind == "whole" else values
 
-    def _texts(self, rows: Ints, source: Source, known: Mask, every: bool) -> pl.Series:
-        said = pl.Series(texts(self._lookup.tables, rows, source), dtype=pl.String)
-        if every:
-            return said
-        places = np.full(self._lookup.count, -1, np.int64)
-        places[known] = np.arange(len(rows))
-        return said.gather(_places(places))
-
 
 def _spread(values: Reals, known: Mask, every: bool) -> Reals:
     if every:
@@ -125,10 +118,9 @@ def _spread(values: Reals, known: Mask, every: bool) -> Reals:
     return out
 
 
-def _meant(lookup: Lookup, source: Source, dialect_of: Ints, index: int, dialect: Dialect) -> Mask:
-    """For which spans a source of a dialect has its meaning: those of the dialect, of the versions it is for."""
-    meant: Mask = dialect_of == index
-    if (source.since or source.until) and meant.any():
+def _meant(lookup: Lookup, source: Source, meant: Mask, index: int, dialect: Dialect) -> Mask:
+    """For which of a dialect's spans a source has its meaning: those of the versions it is for."""
+    if source.since or source.until:
         version = lookup.versions(index, dialect.version)
         newest = version < 0  # of a version nobody knows the newest meaning is read
         if source.since:
@@ -165,11 +157,6 @@ def _with_our_words(signals: pl.DataFrame, dialect_of: Ints, dialects: tuple[Dia
             said = pl.col("outcome").str.to_lowercase().replace_strict(dialect.outcomes, default="unknown", return_dtype=pl.String)
             signals = signals.with_columns(pl.when(ours).then(said).otherwise(pl.col("outcome")).alias("outcome"))
     return signals
-
-
-def _places(numbers: Ints) -> pl.Series:
-    """Row numbers to gather by, null for -1."""
-    return pl.Series(pa.array(numbers, mask=numbers < 0))
 
 
 def _nulls(dtype: type[pl.DataType], count: int, name: str) -> pl.Series:

@@ -20,7 +20,7 @@ from collectors.spool import Spool
 from leverwatch import deployment
 from leverwatch.config import Config, ConfigError
 from leverwatch.housekeeping import Housekeeping
-from pipeline import fresh, jobs, segments
+from pipeline import fresh, imported, jobs, sampling, segments
 from pipeline import metrics as metric_rows
 from pipeline.recent import Recent
 from queries import report, sealing, snapshot
@@ -72,11 +72,12 @@ class EngineRoom:
         return (
             ("load", self._load),
             ("assemble", self._assemble),
+            ("sample", lambda: sampling.sample_next(self.store, jobs.watermark(self.store))),
             ("measure", lambda: jobs.measure_next(self.store)),
             ("compare", lambda: jobs.compare_next(self.store, late=not self.spool.backlog_bytes)),
             ("judge", self._judge),
             ("seal", self._seal),
-            ("retain", lambda: self.house.step(self.clock())),
+            ("retain", lambda: self.house.step(self.clock(), jobs.watermark(self.store))),
         )
 
     def work_once(self) -> int:
@@ -114,7 +115,7 @@ class EngineRoom:
         taken = 0
         while self.loader.fresh:
             taken += fresh.assemble_fresh(self.store, self.recent, self.loader.fresh.popleft(), self.edges)
-        return taken + jobs.assemble_next(self.store, self.edges)
+        return taken + imported.import_next(self.store, self.edges) + jobs.assemble_next(self.store, self.edges)
 
     def _judge(self) -> int:
         live = self.is_caught_up() and self.has_live_sender()
@@ -188,6 +189,7 @@ class EngineRoom:
     def close(self) -> None:
         """Lets everything go; what is not loaded stays in the spool."""
         self.spool.close()
+        self.house.close()
         self.sandbox.close()
         self.store.close()
 

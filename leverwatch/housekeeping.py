@@ -11,6 +11,7 @@ from typing import Any
 
 from leverwatch.retention_settings import Retention, age, rules
 from queries import folding, retention
+from queries.compacting import Compactor
 from queries.storage import Holding, holdings
 from queries.store import Store
 from queries.sweep import Sweep
@@ -28,20 +29,26 @@ class Housekeeping:
     store: Store
     asked: Retention
     sweep: Sweep = field(init=False)
+    compactor: Compactor = field(init=False)
     _next_s: float = 0.0
 
     def __post_init__(self) -> None:
-        self.sweep = Sweep(self.store)
+        self.sweep, self.compactor = Sweep(self.store), Compactor(self.store)
 
-    def step(self, now: datetime) -> int:
-        """One round; gives how many rows and files went. Where nothing was to go, the next round waits a minute."""
+    def step(self, now: datetime, mark: datetime | None = None) -> int:
+        """One round at the watermark `mark`; gives how many rows and files were handled. The next waits a minute where there were none."""
         if time.monotonic() < self._next_s:
             return 0
         done = self._drop(now) + self.sweep.sweep() + self._drop_set_aside(now) + folding.fold_next(self.store, now)
+        done += self.compactor.step(mark) if mark else 0
         self.sweep.note()
         if not done:
             self._next_s = time.monotonic() + PAUSE_S
         return done
+
+    def close(self) -> None:
+        """Gives up what is being compacted."""
+        self.compactor.close()
 
     def holdings(self) -> list[dict[str, Any]]:
         """What every relation and folder holds: rows, bytes, oldest, newest."""

@@ -96,7 +96,10 @@ class There:
             time.sleep(PAUSE_S)
 
     def _posted(self, body: Body) -> httpx.Response:
-        headers = {"content-type": "application/x-protobuf", "x-leverwatch-sender": self._sender}
+        headers = {
+            "content-type": "application/json" if body.signal == "requests" else "application/x-protobuf",
+            "x-leverwatch-sender": self._sender,
+        }
         deadline = time.monotonic() + WAIT_S
         while True:
             try:

@@ -156,6 +156,7 @@ class _Uvicorn(uvicorn.Server):
 def _otlp_app(door: Door) -> FastAPI:
     application = FastAPI(title="Leverwatch OTLP", docs_url=None, redoc_url=None, openapi_url=None)
     application.include_router(collectors.api.router(door))
+    application.include_router(collectors.api.requests_router(door))
     return application
 
 

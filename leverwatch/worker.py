@@ -11,6 +11,7 @@ from leverwatch.engine_room import EngineRoom
 from pipeline import jobs
 from queries.data_errors import is_fatal
 
+MUCH_BYTES = 8 * 1024 * 1024  # of backlog: no round is put off
 PAUSE_S = 0.75  # between rounds, so that exports that come one by one share the transactions of a round
 
 log = logging.getLogger("leverwatch")
@@ -53,7 +54,8 @@ class Worker:
                     self._note(name, error)
                 else:
                     self.errors.pop(name, None)
-            self._stop.wait(PAUSE_S)
+            if self._room.spool.backlog_bytes < MUCH_BYTES:
+                self._stop.wait(PAUSE_S)
             if not done:
                 self._wake.wait(self._beat_s)
 

@@ -10,15 +10,15 @@ from pipeline import segments
 from pipeline.conclusions import concluded, provenance
 from pipeline.grouping import with_request
 from pipeline.impossible import quarantined
-from pipeline.joining import HEAD_ROLES, is_seeking, keys_of
+from pipeline.joining import HEAD_ROLES, is_seeking, keys_with_times
 from pipeline.legs import NUMBERS, SIGNALS, chosen, identified, with_source
+from pipeline.lone import identified_alone, split
 
 COLUMNS = (
     *SIGNALS, "trace_id", "engine", "gateway", "replica", "started_at", "ended_at", "tpot_s", "concurrency",
     "levers", "arms", "input_bucket", "output_bucket", "cache_class", "batch_bucket", "concurrency_bucket", "temperature_bucket",
     "provenance", "flags",
 )  # fmt: skip
-OPEN_KEYS = {"join_key": "join_key", "trace_id": "trace_id", "since": "started_at", "until": "ended_at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,18 @@ def assemble(spans: pl.DataFrame, edges: segments.Edges) -> Assembled:
 
     `spans` has one row per span of those traces: its ids, role, dialect, status, times, replica, sender, signals, levers, arms.
     """
-    legs = with_source(with_request(spans))
+    alone, others = split(spans)
+    legs = with_source(with_request(others))
+    requests = _joined(legs) if alone.is_empty() else identified_alone(alone)
+    if not (alone.is_empty() or legs.is_empty()):
+        requests = pl.concat([requests, _joined(legs).select(requests.columns)], how="vertical_relaxed")
+    requests, taken = quarantined(concluded(requests))
+    requests = requests.with_columns(provenance((*NUMBERS, "tpot_s")))
+    return Assembled(_with_buckets(requests, edges).select(COLUMNS), taken, _open_keys(legs))
+
+
+def _joined(legs: pl.DataFrame) -> pl.DataFrame:
+    """One row per request of any number of legs, with one value per signal and the source that gave it."""
     requests = identified(legs)
     for column in SIGNALS:
         if legs[column].null_count() == len(legs):
@@ -43,21 +54,18 @@ def assemble(spans: pl.DataFrame, edges: segments.Edges) -> Assembled:
             requests = requests.with_columns(nobody)
         else:
             requests = requests.join(chosen(legs, column), on="group", how="left")
-    requests, taken = quarantined(concluded(requests))
-    requests = requests.with_columns(provenance((*NUMBERS, "tpot_s")))
-    return Assembled(_with_buckets(requests, edges).select(COLUMNS), taken, _open_keys(legs))
+    return requests
 
 
 def _open_keys(legs: pl.DataFrame) -> pl.DataFrame:
-    """(join_key, trace_id, since, until) of what other traces may complete: not of a request that is whole in its own trace."""
-    if not legs.select(is_seeking().any()).item():
-        return pl.DataFrame(schema={name: legs.schema[column] for name, column in OPEN_KEYS.items()})
+    """What other traces may complete, as `open_keys` has it: not of a request that is whole in its own trace."""
     of_engine = pl.col("role") == "engine"
     pair = (of_engine & (pl.col("phase") == "prefill")).any() & (of_engine & (pl.col("phase") == "decode")).any()
     whole = ((of_engine & ~is_seeking()).any() | pair) & (pl.col("trace_id").n_unique() == 1)
-    seeking = legs.filter(pl.col("role").is_in(HEAD_ROLES) & is_seeking() & ~whole.over("group"))
-    keys = keys_of(seeking).rename({"key": "join_key"}).join(seeking.select("row", "trace_id", "started_at", "ended_at"), on="row")
-    return keys.select(pl.col(column).alias(name) for name, column in OPEN_KEYS.items()).unique(maintain_order=True)
+    seeking = legs.filter(pl.col("role").is_in(HEAD_ROLES) & is_seeking())
+    if not seeking.is_empty():
+        seeking = legs.filter(pl.col("role").is_in(HEAD_ROLES) & is_seeking() & ~whole.over("group"))
+    return keys_with_times(seeking).unique(maintain_order=True)
 
 
 def _with_buckets(requests: pl.DataFrame, edges: segments.Edges) -> pl.DataFrame:

@@ -50,9 +50,11 @@ def _with_names(requests: pl.DataFrame) -> pl.DataFrame:
 
 def _with_whole_times(requests: pl.DataFrame) -> pl.DataFrame:
     """End-to-end time and time to the first token of the whole request: a decode leg counts its own from when it was called."""
+    theirs = (pl.col("e2e_s_from") == "authority") | (pl.col("e2e_s_from") == pl.col("ttft_s_from"))
+    own = pl.col("e2e_s").is_null() | ~theirs.fill_null(False)  # else another's end-to-end time, beside the authority's first token
     requests = requests.with_columns(
-        pl.coalesce("e2e_s", "span_s").alias("e2e_s"),
-        pl.when(pl.col("e2e_s").is_null()).then(pl.lit("authority")).otherwise(pl.col("e2e_s_from")).alias("e2e_s_from"),
+        pl.when(own).then(pl.coalesce("span_s", "e2e_s")).otherwise(pl.col("e2e_s")).alias("e2e_s"),
+        pl.when(own).then(pl.lit("authority")).otherwise(pl.col("e2e_s_from")).alias("e2e_s_from"),
     )
     if requests["prefill_started_at"].null_count() == len(requests):
         return requests.with_columns(_one_point().alias("one_point"))

@@ -12,6 +12,7 @@ import polars as pl
 
 APART_S = 5  # the same key again after this long is another request: callers reuse ids
 SIDE_MS = 50  # how far beyond its gateway's span a sibling engine span may reach: the clocks of two hosts
+BODY_LATE_S = 900  # a recorded body may state only when it was received: its request began this long before at most
 HEAD_ROLES = ("engine", "gateway", "client", "log", "body")
 SIDES = {"engine": 0, "body": 1, "gateway": 2, "client": 3}  # who may have called whom
 
@@ -69,12 +70,28 @@ def keys_of(legs: pl.DataFrame) -> pl.DataFrame:
 
 
 def stated_keys(spans: pl.DataFrame) -> pl.DataFrame:
-    """(join_key, trace_id, since, until, seeks): the keys that spans state, when, and whether they look for others."""
+    """The keys that spans state: (join_key, trace_id, since, until, near_since, near_until, seeks).
+
+    A key seeks where nothing of its own trace makes its request whole. Its partners begin between `near_since` and `near_until`.
+    """
     heads = spans.with_row_index("row").filter(pl.col("role").is_in(HEAD_ROLES) & pl.col("join_key").is_not_null())
-    times = heads.select(
-        "row", "trace_id", pl.col("started_at").alias("since"), pl.col("ended_at").alias("until"), is_seeking().alias("seeks")
+    whole = (~is_seeking()).any().over("trace_id", "join_key")
+    return keys_with_times(heads, (is_seeking() & ~whole).alias("seeks"))
+
+
+def keys_with_times(legs: pl.DataFrame, *more: pl.Expr) -> pl.DataFrame:
+    """The ids that legs state, with the times of their spans and of possible partners, and what else is asked for."""
+    before = pl.when(pl.col("role") == "body").then(pl.duration(seconds=BODY_LATE_S)).otherwise(pl.duration(seconds=APART_S))
+    times = legs.select(
+        "row",
+        "trace_id",
+        pl.col("started_at").alias("since"),
+        pl.col("ended_at").alias("until"),
+        (pl.col("started_at") - before).alias("near_since"),
+        (pl.col("ended_at") + pl.duration(seconds=APART_S)).alias("near_until"),
+        *more,
     )
-    return keys_of(heads).join(times, on="row").select(pl.col("key").alias("join_key"), "trace_id", "since", "until", "seeks")
+    return keys_of(legs).join(times, on="row").drop("row").rename({"key": "join_key"})
 
 
 def is_seeking() -> pl.Expr:

@@ -44,7 +44,7 @@ def with_source(legs: pl.DataFrame) -> pl.DataFrame:
         & (pl.col("samples_n").fill_null(2) >= 2)
         & (pl.col("first_role") == "engine")
         & pl.col("phase").eq_missing(pl.col("first_phase"))
-        & (pl.col("join_key") == pl.col("first_join_key")).fill_null(False)
+        & ((pl.col("join_key") == pl.col("first_join_key")) | (pl.col("samples_n") >= 2)).fill_null(False)
     )
     has_authority = is_sample | (pl.col("row") == pl.col("first_row"))
     return legs.with_columns(pl.when(has_authority).then(pl.lit("authority")).otherwise(pl.col("role")).alias("source"))

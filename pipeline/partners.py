@@ -14,7 +14,7 @@ from queries import files
 from queries.store import Transaction
 
 ROUNDS = 8  # a partner may hold another request whose partner is a third trace, and so on
-FORGET = "delete from open_keys where noted_at < current_timestamp - interval 2 hour or trace_id in (select trace_id from working_traces)"
+FORGET = "delete from open_keys where noted_at < current_timestamp - interval 1 hour or trace_id in (select trace_id from working_traces)"
 
 
 def gathered(transaction: Transaction) -> pl.DataFrame:
@@ -31,10 +31,9 @@ def gathered(transaction: Transaction) -> pl.DataFrame:
 
 
 def wake(transaction: Transaction, spans: pl.DataFrame, open_keys: pl.DataFrame) -> None:
-    """Leaves to the store's own assembly those traces of freshly assembled spans that others may complete, or that wait for them."""
+    """Leaves to the store's own assembly those traces of freshly assembled spans that share an id with another trace."""
     if not open_keys.is_empty():
         transaction.insert("open_keys", open_keys)
-        transaction.insert("dirty_traces", open_keys.select("trace_id", "since", "until"))
     if _is_awaited(transaction):
         keys = stated_keys(spans)
         if not keys.is_empty():

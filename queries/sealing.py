@@ -83,12 +83,9 @@ def _seal(store: Store, relation: str, watermark: datetime) -> int:
         "group by since order by since",
         {"cutoff": cutoff},
     )
-    taken = {
-        row["since"]
-        for row in store.rows("select distinct since from parts where relation = $relation and level = 2", {"relation": relation})
-    }
+    taken = store.rows("select since, until from parts where relation = $relation and level >= 2", {"relation": relation})
     for hour in hours:
-        if hour["since"] not in taken or hour["held"] >= MIN_LATE_ROWS:
+        if not any(part["since"] <= hour["since"] < part["until"] for part in taken) or hour["held"] >= MIN_LATE_ROWS:
             return _seal_hour(store, relation, hour["since"])
     return 0
 
@@ -112,14 +109,16 @@ def _write(store: Store, transaction: Transaction, relation: str, hour: dict[str
         path = fresh_path(store.parts / relation, hour["since"])
         transaction.execute(f"copy (select * from sealing) to {quoted(path)} (format parquet, compression zstd, row_group_size 100000)")
         sync(path)
-        list_part(transaction, relation, path, hour["since"], count, level=2)
+        list_part(transaction, relation, path, hour["since"], count, level=2, until=hour["until"])
     transaction.execute("drop table sealing")
     return count
 
 
-def list_part(transaction: Transaction, relation: str, path: Path, since: datetime, count: int, *, level: int) -> None:
-    """Makes a file of an hour's rows part of the store, once the transaction commits."""
-    listed = {"relation": relation, "file": path.name, "since": since, "until": since + timedelta(hours=1), "rows": count}
+def list_part(
+    transaction: Transaction, relation: str, path: Path, since: datetime, count: int, *, level: int, until: datetime | None = None
+) -> None:
+    """Makes a file of an hour's rows, or of those before `until`, part of the store, once the transaction commits."""
+    listed = {"relation": relation, "file": path.name, "since": since, "until": until or since + timedelta(hours=1), "rows": count}
     listed |= {"bytes": path.stat().st_size, "level": level}
     transaction.execute(
         'insert into parts (relation, "file", since, until, "rows", bytes, level) '

@@ -108,7 +108,8 @@ def plain(value: AnyValue) -> Any:
         return {pair.key: plain(pair.value) for pair in value.kvlist_value.values}
     if member == "bytes_value":
         return base64.b64encode(value.bytes_value).decode()
-    return getattr(value, member) if member else None
+    found = getattr(value, member) if member else None
+    return str(found) if isinstance(found, float) and not math.isfinite(found) else found  # JSON has no word for these
 
 
 def same(a: Any, b: Any) -> bool:

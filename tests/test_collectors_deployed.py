@@ -184,6 +184,7 @@ def test_hashed_ids_are_the_same_everywhere_and_stand_nowhere_in_clear(rooms: An
 
 def holders(room: Room, *markers: bytes) -> list[str]:
     """The files of a store, parts included, that hold a text in clear once all is written out."""
+    room.spool.close()  # which lets go of what is loaded first
     everything = str(room.store.frame("select * from spans").to_dicts()) + str(room.store.frame("select * from evaluations").to_dicts())
     found = [str(path) for path in room.folder.rglob("*") if path.is_file() and any(marker in path.read_bytes() for marker in markers)]
     return found + ["rows"] * any(marker.decode() in everything for marker in markers)

@@ -38,6 +38,8 @@ def test_facts_reach_requests_and_tables(tmp_path: Path) -> None:
         assert found[0].pop("tenant") not in (None, "blue")
         assert found == [{"topology": "pd-1p2d", "hardware": "h200", "link_peak_bytes_per_s": 5e10}]
         assert room.store.frame("select * from links").rows() == [("pd-1p2d", "", 5e10)]
+        asked = "select (select count(*) from links), (select count(*) from prices), (select count(*) from lever_settings)"
+        assert room.sandbox.run(asked).frame().row(0) == (1, 2, 0)
         assert room.store.frame("select * from prices order by usd_per_gpu_hour").rows() == [
             ("h200", 2.5, None),
             ("h200", 3.2, datetime(2026, 7, 1, tzinfo=UTC)),

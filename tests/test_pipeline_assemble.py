@@ -388,6 +388,12 @@ def test_samples_of_one_prompt_in_traces_of_their_own_count_the_prompt_once() ->
     assert (row["prompt_tokens"], row["output_tokens"], row["flags"]) == (100, 22, ["multi_sample"])
 
 
+def test_samples_with_ids_of_their_own_under_one_caller_are_summed() -> None:
+    roots = [vllm(name, "c", join_key=name, request_id=name, samples_n=2) for name in "ab"]
+    (row,) = rows_of(span("c", "client", "genai", for_s=2.0), *roots)
+    assert (row["prompt_tokens"], row["output_tokens"], row["flags"]) == (100, 22, ["multi_sample"])
+
+
 def test_an_id_that_joins_nothing_elsewhere_joins_nothing_even_if_it_is_the_same() -> None:
     numbered = [
         vllm(name, trace_id=name, request_id="42", join_key=None, phase=phase) for name, phase in (("a", "prefill"), ("b", "decode"))
@@ -408,6 +414,15 @@ def test_an_id_that_joins_nothing_elsewhere_joins_nothing_even_if_it_is_the_same
 def test_times_that_contradict_each_other_are_flagged(spans: list[dict[str, Any]]) -> None:
     (row,) = rows_of(*spans)
     assert "clock_skew" in row["flags"]
+
+
+def test_end_to_end_and_first_token_are_of_one_observer_where_a_record_beside_states_both_too() -> None:
+    gateway = span("h", "gateway", "dynamo", join_key="k", for_s=1.0, ttft_s=0.2, output_tokens=9)
+    log = span("l", "log", "dynamo", join_key="k", trace_id="t2", ttft_s=0.19, e2e_s=0.98)
+    (row,) = rows_of(gateway, log)
+    assert (row["ttft_s"], row["e2e_s"], row["decode_s"], row["tpot_s"]) == (0.2, 1.0, 0.8, 0.1)
+    (row,) = rows_of(gateway | {"ttft_s": None}, log)
+    assert (row["ttft_s"], row["e2e_s"], row["decode_s"]) == (0.19, 0.98, 0.79)
 
 
 def test_the_gateway_is_named_before_the_client() -> None:

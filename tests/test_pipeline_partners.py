@@ -100,7 +100,7 @@ def test_engines_that_nobody_else_speaks_of_are_kept_under_no_id(room: EngineRoo
     assert room.store.rows("select * from open_keys") == []
 
 
-def test_ids_that_waited_for_two_hours_are_forgotten(room: EngineRoom) -> None:
+def test_ids_that_waited_for_more_than_an_hour_are_forgotten(room: EngineRoom) -> None:
     put(room, answer(2))
     assert [row["join_key"] for row in room.store.rows("select join_key from open_keys")] == ["r-1"]
     with room.store.write() as transaction:

@@ -115,6 +115,9 @@ STAGES = {
     "load_samples_stage": "incoming_samples", "load_samples_kinds": "staged_samples", "load_samples": "staged_samples",
     "load_evaluations_stage": "incoming_evaluations", "load_evaluations_kinds": "staged_evaluations",
     "load_evaluations": "staged_evaluations",
+    "load_imported_stage": "incoming_imported", "load_imported_kinds": "staged_imported", "load_imported": "staged_imported",
+    "import_requests": "incoming_pairs", "import_dirty_blocks": "working_imports",
+    "assemble_partners": "keys", "assemble_awaited": "keys", "sampling_spans": "sampling_windows",
 }  # fmt: skip
 SHAPES = {
     "staged": "create temp table staged as select *, 0::bigint as arrival, true as is_new, false as differs from spans_hot",
@@ -122,8 +125,18 @@ SHAPES = {
     "incoming_samples": "create temp table incoming as select *, 0::bigint as arrival from samples_hot",
     "staged_samples": "create temp table staged_samples as select *, 0::bigint as arrival, true as is_new from samples_hot",
     "incoming_evaluations": "create temp table incoming as select *, 0::bigint as arrival from evaluations",
+    "incoming_imported": "create temp table incoming as select * exclude (is_taken), 0::bigint as arrival from imported_requests",
+    "staged_imported": "create temp table staged_imported as "
+    "select * exclude (is_taken), 0::bigint as arrival, true as is_new from imported_requests",
+    "incoming_pairs": "create temp table incoming as "
+    "select * exclude (provenance), [{{'key': '', 'value': ''}}] as provenance from requests_hot",
+    "working_imports": "create temp table working_imports as select * from imported_requests",
     "staged_evaluations": "create temp table staged_evaluations as select *, 0::bigint as arrival, true as is_new from evaluations",
     "touched": "create temp table incoming as select '' as trace_id, now() as since, now() as until",
+    "keys": "create temp table incoming as select '' as join_key, '' as trace_id, now() as since, now() as until, true as seeks, "
+    "now() as near_since, now() as near_until",
+    "sampling_windows": "create temp table sampling_windows as select '' as replica, now() as window_started_at, now() as since, "
+    "now() as until, 1 as counted",
     "working_traces": "create temp table working_traces as select '' as trace_id, now() as since, now() as until, "
     "now() as replaced_since, now() as replaced_until",
     "working_blocks": "create temp table working_blocks as select now() as block_started_at",
@@ -136,7 +149,7 @@ def test_every_question_binds_against_the_schema(store: Store, name: str) -> Non
     assert text.startswith("-- ")
     stage = STAGES.get(name)
     with store.snapshot() as transaction:
-        if name == "assemble_requests":
+        if name in ("assemble_requests", "assemble_partners"):
             transaction.execute(SHAPES["working_traces"])
         if name == "compare_insert":
             transaction.execute("create temp table incoming as select * from effects")

@@ -16,8 +16,8 @@ from leverwatch.loading import Here, Rows, There, Way, put_files
 from leverwatch.local import Local
 from leverwatch.remote import Remote
 
-ENDINGS = (".pb", ".json", ".jsonl", ".gz")
-ITEMS = {"traces": "spans", "metrics": "samples", "logs": "log records", "evaluations": "evaluations"}
+ENDINGS = (".pb", ".json", ".jsonl", ".gz", ".parquet", ".csv")
+ITEMS = {"traces": "spans", "metrics": "samples", "logs": "log records", "evaluations": "evaluations", "requests": "requests"}
 LIMIT_SHOWN = 20
 
 
