@@ -167,7 +167,7 @@ def rotel_binary() -> Path:
     try:
         import rotel
     except ImportError as error:
-        msg = "rotel is not installed: pip install 'leverwatch[bench]'"
+        msg = "rotel is not installed: pip install rotel"
         raise StartError(msg) from error
     return Path(rotel.__file__).with_name("rotel-agent")
 

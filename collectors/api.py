@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
+import msgspec
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from google.protobuf import json_format
@@ -13,6 +15,7 @@ from google.rpc import code_pb2, status_pb2
 from collectors.answers import answer
 from collectors.door import BusyError, Door
 from collectors.entry import UnsoundBodyError
+from collectors.evaluations import Evaluation
 from collectors.inflate import ENCODINGS, BrokenBodyError, TooLargeError, whole
 from collectors.otlp_json import OtlpJsonError, to_protobuf
 
@@ -53,7 +56,7 @@ def evaluations_router(door: Door) -> APIRouter:
     """`POST /api/evaluations`, for the web port."""
     routes = APIRouter(tags=["evaluations"])
 
-    @routes.post("/api/evaluations")
+    @routes.post("/api/evaluations", openapi_extra={"requestBody": {"required": True, "content": {JSON: {"schema": _one_or_many()}}}})
     async def evaluations(request: Request) -> Response:
         """Takes one quality score as a JSON object, or many as an array; answers once they are durable."""
         try:
@@ -68,6 +71,11 @@ def evaluations_router(door: Door) -> APIRouter:
         return JSONResponse({"taken": taken.items})
 
     return routes
+
+
+def _one_or_many() -> dict[str, Any]:
+    one = msgspec.json.schema(Evaluation)["$defs"]["Evaluation"]
+    return {"anyOf": [one, {"type": "array", "items": one}]}
 
 
 def _route(door: Door, signal: str) -> Callable[[Request], Awaitable[Response]]:

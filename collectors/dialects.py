@@ -15,7 +15,7 @@ import polars as pl
 from collectors.dialect_parts import Deployment, Dialect, EventRule, Source, SpanRule, Where, version_key
 from collectors.signals import FACTORS, SIGNALS, TEXT_UNITS
 
-__all__ = ["OUTCOMES", "Deployment", "Dialect", "DialectError", "content_pattern", "deployment", "load", "shipped"]
+__all__ = ["OUTCOMES", "Deployment", "Dialect", "DialectError", "content_pattern", "deployment", "load", "shipped", "why_missing"]
 
 Kind = TypeVar("Kind")
 OUTCOMES = ("ok", "error", "aborted", "unknown")
@@ -68,6 +68,18 @@ def load(name: str, text: bytes) -> Dialect:
     for index, event in enumerate(dialect.events):
         _check_event(name, f"events[{index}]", event)
     return dialect
+
+
+def why_missing(stored: str) -> dict[str, str]:
+    """Signal -> why requests of an engine lack it and what brings it; `stored` is the name that `spans.dialect` and `requests.engine` have.
+
+    What the dialect itself says comes before what holds for any sender.
+    """
+    found = dict(deployment().cannot)
+    named = [dialect for dialect in shipped() if stored in (dialect.dialect, dialect.speaks_for)]
+    for dialect in sorted(named, key=lambda dialect: dialect.dialect == stored):
+        found.update(dialect.cannot)
+    return found
 
 
 def content_pattern(keys: tuple[str, ...]) -> re.Pattern[str]:

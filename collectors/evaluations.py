@@ -29,7 +29,10 @@ class EvaluationError(ValueError):
 
 
 class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One quality score. `setting` is the lever's, `original` means unoptimised; `n` is how many items the score is over."""
+    """One quality score. `setting` is the lever's, `original` means unoptimised; `n` is how many items the score is over.
+
+    The same content is the same evaluation: `run_id`, `repeat` or `evaluated_at` tell repeats with one score apart.
+    """
 
     suite: str
     score: float
@@ -45,11 +48,6 @@ class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     temperature: float | None = None
     request_id: str | None = None
     trace_id: str | None = None
-
-    @property
-    def is_named(self) -> bool:
-        """Whether something tells it from another that has the same score."""
-        return any((self.evaluated_at, self.run_id, self.request_id, self.trace_id))
 
 
 def posted(body: bytes) -> list[Evaluation]:
@@ -127,7 +125,7 @@ def rows(said: Sequence[Evaluation], record: int, sender: str, received_unix_nan
             **{name: pa.array([getattr(one, name) for one in said], kinds.get(name, pa.string())) for name in names},
             "better": pa.array([one.better or ("lower" if one.kind == "perplexity" else "higher") for one in said], pa.string()),
             "evaluated_at": pa.array([one.evaluated_at or came for one in said], MICROSECOND),
-            "evaluation_id": pa.array([_id(one, came) for one in said], pa.string()),
+            "evaluation_id": pa.array([_id(one) for one in said], pa.string()),
             "sender": pa.array([sender] * len(said), pa.string()),
             "received_at": pa.array([came] * len(said), MICROSECOND),
             "arrival": pa.array([record] * len(said), pa.int64()),
@@ -180,7 +178,6 @@ def _levers() -> tuple[str, ...]:
     return dialects.deployment().marks.levers
 
 
-def _id(one: Evaluation, came: datetime) -> str:
-    """The same for the same evaluation sent again. One that names neither a time nor a run nor a request is known by when it came."""
-    content = msgspec.json.encode(one) + (b"" if one.is_named else came.isoformat().encode())
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
+def _id(one: Evaluation) -> str:
+    """The same for the same evaluation sent again: repeats are told apart by what they state, never by when they came."""
+    return hashlib.blake2b(msgspec.json.encode(one), digest_size=16).hexdigest()

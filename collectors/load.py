@@ -21,7 +21,7 @@ from collectors.spool import Position, Record, Spool
 from collectors.waiting import Waiting
 from queries.store import Store
 
-BATCH_LIMIT_BYTES = 64 * 1024 * 1024
+BATCH_LIMIT_BYTES = 48 * 1024 * 1024
 BATCH_LIMIT_SPANS = 150_000
 FRESH_BATCHES = 4  # that wait for assembly in memory; what came before those is read from the store
 # The reference parser, at the door until the kernels are compiled, takes what they do not: deeper nesting, larger bodies.

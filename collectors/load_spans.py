@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from collectors import decode, dialects, rows, translate
+from collectors import clocks, decode, dialects, rows, translate
 from collectors.deployed import Deployed
 from collectors.fresh import Fresh, fresh
 from collectors.ledger import Tallies
@@ -64,6 +64,7 @@ class SpanLoader:
         tables = self._deployed.hashed(tables)
         batch = self._deployed.stored(rows.span_rows(tables, spoken, self._facts, arrivals, said))
         batch.refused.extend(refused.items())
+        batch.odd.extend(clocks.ahead(batch, records))
         batch.odd.extend(odd_marks(tables, self._facts, self._dialects))
         ids = batch.ids
         is_held, is_known = self._spans.maybe(ids.starts_ns, ids.of_span), self._traces.maybe(ids.starts_ns, ids.of_trace)

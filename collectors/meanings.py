@@ -64,6 +64,9 @@ UNITS: dict[str, dict[str, float]] = {
 }
 
 
+DIALECT = "leverwatch.dialect"
+
+
 class MeaningError(ValueError):
     """A metric-name table says something that cannot be read; the file and the key are named."""
 
@@ -85,11 +88,15 @@ class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MetricNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One exporter's metric names. Of the names of a signal the first that a replica sends is the one that counts."""
+    """One exporter's metric names. Of the names of a signal the first that a replica sends is the one that counts.
+
+    `bare` is the prefix that early versions leave out: names without it are read where the label `leverwatch.dialect` says whose they are.
+    """
 
     engine: str
     signals: dict[str, tuple[Named, ...]]
     cannot: dict[str, str] = {}
+    bare: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +110,10 @@ class _Meaning:
 
 @dataclass(frozen=True)
 class Meanings:
-    """All tables, by metric name."""
+    """All tables, by metric name, and the prefixes that an engine's early versions leave out."""
 
     of_name: Mapping[str, tuple[_Meaning, ...]]
+    bare: Mapping[str, str]
 
     def given(self, samples: Sequence[Sample]) -> list[Arrived]:
         """Each sample of one body with its meaning. A twin under another name of the same replica means nothing beside the first."""
@@ -124,7 +132,8 @@ class Meanings:
 
     def _of(self, sample: Sample) -> _Meaning | None:
         name = sample.name.removesuffix("_total") if sample.kind == "counter" else sample.name
-        for meaning in self.of_name.get(name, ()):
+        known = self.of_name.get(name) or self.of_name.get(f"{self.bare.get(sample.labels.get(DIALECT, ''), '')}{name}", ())
+        for meaning in known:
             if SAMPLE_SIGNALS[meaning.signal][0] == sample.kind and meaning.named.counts(sample.labels):
                 return meaning
         return None
@@ -171,10 +180,13 @@ def load(name: str, text: bytes) -> MetricNames:
 def meanings(tables: Iterable[MetricNames]) -> Meanings:
     """Tables by metric name. A counter's name stands without `_total`: OTLP and older texts leave it out."""
     of_name: dict[str, tuple[_Meaning, ...]] = {}
+    bare: dict[str, str] = {}
     for table in tables:
+        if table.bare:
+            bare[table.engine] = table.bare
         for signal, sources in table.signals.items():
             kind, unit = SAMPLE_SIGNALS[signal]
             for place, source in enumerate(sources):
                 name = source.name.removesuffix("_total") if kind == "counter" else source.name
                 of_name[name] = (*of_name.get(name, ()), _Meaning(signal, table.engine, UNITS[unit][source.unit], place, source))
-    return Meanings(of_name)
+    return Meanings(of_name, bare)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -41,6 +42,10 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replica_from: Annotated[str, Meta(description="the label that names the replica of each sample, such as Hostname")] = ""
     labels: Annotated[dict[str, str], Meta(description="labels added to every sample; they win over the target's own")] = {}
     bearer_token_file: Annotated[str, Meta(description="a file with the token to show, read anew each time")] = ""
+    ca_file: Annotated[str, Meta(description="a file with the certificates that may sign the target's, instead of the system's")] = ""
+
+    def __hash__(self) -> int:
+        return hash(self.url)
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -84,6 +89,7 @@ class Scraper:
     ) -> None:
         self._targets, self._door, self._transport, self._sleep = targets, door, transport, sleep
         self._tasks: list[asyncio.Task[None]] = []
+        self._clients: dict[Target, httpx.AsyncClient] = {}
         self.warnings: dict[str, str] = {}
 
     def start(self) -> None:
@@ -95,6 +101,9 @@ class Scraper:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for client in self._clients.values():
+            await client.aclose()
+        self._clients.clear()
 
     async def scrape(self, target: Target) -> None:
         """Scrapes a target once; a failure stands in `warnings` and in the ledger until the next success."""
@@ -126,10 +135,7 @@ class Scraper:
         if target.bearer_token_file:
             token = await asyncio.to_thread(Path(target.bearer_token_file).read_text, encoding="utf-8")
             headers["authorization"] = f"Bearer {token.strip()}"
-        async with (
-            httpx.AsyncClient(transport=self._transport, timeout=target.timeout_s, trust_env=False) as client,
-            client.stream("GET", target.url, headers=headers) as response,
-        ):
+        async with self._client(target).stream("GET", target.url, headers=headers) as response:
             if response.status_code != 200:
                 msg = f"answered {response.status_code}"
                 raise ScrapeError(msg)
@@ -141,6 +147,13 @@ class Scraper:
             kind = response.headers.get("content-type", "")
         scrape = Scrape(target.instance, kind, target.replica, target.replica_from, target.labels)
         return spooled(scrape, text)
+
+    def _client(self, target: Target) -> httpx.AsyncClient:
+        """One client a target, kept: making one reads certificates, and its connection is used again."""
+        if target not in self._clients:
+            verify = ssl.create_default_context(cafile=target.ca_file or None) if target.url.startswith("https:") else False
+            self._clients[target] = httpx.AsyncClient(transport=self._transport, timeout=target.timeout_s, trust_env=False, verify=verify)
+        return self._clients[target]
 
     def _fail(self, target: Target, reason: str) -> None:
         self.warnings[target.sender] = reason

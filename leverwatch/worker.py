@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from alerts.couriers import Couriers
@@ -11,7 +12,8 @@ from leverwatch.engine_room import EngineRoom
 from pipeline import jobs
 from queries.data_errors import is_fatal
 
-MUCH_BYTES = 8 * 1024 * 1024  # of backlog: no round is put off
+MUCH_BYTES = 8 * 1024 * 1024  # of backlog: no round is put off, and rounds do what is urgent
+URGENT, BEHIND_S = ("load", "assemble"), 2.0  # the other jobs then run this often
 PAUSE_S = 0.75  # between rounds, so that exports that come one by one share the transactions of a round
 
 log = logging.getLogger("leverwatch")
@@ -29,6 +31,7 @@ class Worker:
         self.errors: dict[str, str] = {}
         self.on_fatal: Callable[[], object] = lambda: None
         self.has_failed = False
+        self._next_s = 0.0
         room.spool.on_append = self._wake.set
         self._thread = threading.Thread(target=self._work, name="jobs", daemon=True)
 
@@ -46,18 +49,26 @@ class Worker:
         steps = (*self._room.steps(), ("deliver", self._hand_over))
         while not self._stop.is_set():
             self._wake.clear()
-            done = 0
+            done, is_behind = 0, self._is_behind()
+            is_due = not is_behind or time.monotonic() >= self._next_s
+            if is_due:
+                self._next_s = time.monotonic() + BEHIND_S
             for name, step in steps:
+                if not is_due and name not in URGENT:
+                    continue
                 try:
                     done += step()
                 except Exception as error:  # whatever it is, the other jobs go on, and nothing accepted is lost
                     self._note(name, error)
                 else:
                     self.errors.pop(name, None)
-            if self._room.spool.backlog_bytes < MUCH_BYTES:
+            if not is_behind:
                 self._stop.wait(PAUSE_S)
             if not done:
                 self._wake.wait(self._beat_s)
+
+    def _is_behind(self) -> bool:
+        return self._room.spool.backlog_bytes >= MUCH_BYTES
 
     def _note(self, name: str, error: Exception) -> None:
         said = f"{type(error).__name__}: {error}"

@@ -14,7 +14,7 @@ from queries import files
 from queries.store import Transaction
 
 ROUNDS = 8  # a partner may hold another request whose partner is a third trace, and so on
-FORGET = "delete from open_keys where noted_at < current_timestamp - interval 1 hour or trace_id in (select trace_id from working_traces)"
+OLD = "noted_at < current_timestamp - interval 1 hour"
 
 
 def gathered(transaction: Transaction) -> pl.DataFrame:
@@ -32,6 +32,8 @@ def gathered(transaction: Transaction) -> pl.DataFrame:
 
 def wake(transaction: Transaction, spans: pl.DataFrame, open_keys: pl.DataFrame) -> None:
     """Leaves to the store's own assembly those traces of freshly assembled spans that share an id with another trace."""
+    if _is_awaited(transaction):
+        transaction.execute(f"delete from open_keys where {OLD}")
     if not open_keys.is_empty():
         transaction.insert("open_keys", open_keys)
     if _is_awaited(transaction):
@@ -43,7 +45,7 @@ def wake(transaction: Transaction, spans: pl.DataFrame, open_keys: pl.DataFrame)
 def remember(transaction: Transaction, open_keys: pl.DataFrame) -> None:
     """Keeps the keys under which these traces may still be completed, in place of what was kept of them."""
     if _is_awaited(transaction):
-        transaction.execute(FORGET)
+        transaction.execute(f"delete from open_keys where {OLD} or trace_id in (select trace_id from working_traces)")
     if not open_keys.is_empty():
         transaction.insert("open_keys", open_keys)
 

@@ -44,8 +44,13 @@ class _Table:
 TABLES: dict[str, tuple[_Table, ...]] = {
     "spans": (_Table("spans_hot", "started_at", "received_at"),),
     "samples": (_Table("samples_hot", "observed_at", "received_at"),),
-    "requests": (_Table("requests_hot", "started_at"),),
-    "cells": (_Table("cells", "block_started_at"), _Table("effects", "until"), _Table("closed_blocks", "until")),
+    "requests": (_Table("requests_hot", "started_at"), _Table("imported_requests", "started_at", "received_at")),
+    "cells": (
+        _Table("cells", "block_started_at"),
+        _Table("effects", "until"),
+        _Table("closed_blocks", "until"),
+        _Table("sampling", "window_started_at"),
+    ),
     "evaluations": (_Table("evaluations", "evaluated_at", "received_at"),),
     "verdicts": (_Table("verdicts", "decided_at"),),
     "flips": (_Table("flips", "decided_at"),),
@@ -58,13 +63,12 @@ def drop_next(store: Store, rule: Rule, now: datetime, *, is_short: bool = False
 
     `is_short` says that the disk is nearly full: sealed rows then go, down to what `stays`.
     """
-    if rule.relation in SEALED:
-        return _drop_parts(store, rule, now, is_short)
-    for table in TABLES[rule.relation]:
-        dropped = _drop_old(store, table, rule, now)
-        if dropped:
-            return dropped
-    return 0
+    tables, dropped = TABLES[rule.relation], 0
+    if rule.relation in SEALED:  # its hot rows, the first of its tables, go once they are sealed
+        tables, dropped = tables[1:], _drop_parts(store, rule, now, is_short)
+    for table in tables:
+        dropped = dropped or _drop_old(store, table, rule, now)
+    return dropped
 
 
 def dropped_between(store: Store, relation: str, since: datetime | None, until: datetime | None) -> list[dict[str, Any]]:

@@ -315,6 +315,12 @@ def post_evaluations(receiver: Receiver, content: object) -> httpx.Response:
     return receiver.send("POST", "/api/evaluations", json.dumps(content).encode(), {"content-type": api.JSON})
 
 
+def test_the_description_of_the_api_says_the_fields_of_an_evaluation(receiver: Receiver) -> None:
+    content = receiver.application.openapi()["paths"]["/api/evaluations"]["post"]["requestBody"]["content"]
+    one, many = content[api.JSON]["schema"]["anyOf"]
+    assert (many["items"], one["required"], "lever" in one["properties"]) == (one, ["suite", "score"], True)
+
+
 def test_posted_evaluations_are_durable_when_they_are_answered(receiver: Receiver) -> None:
     one = {"suite": "mmlu", "score": 0.5}
     assert post_evaluations(receiver, one).json() == {"taken": 1}

@@ -89,6 +89,15 @@ def test_a_dialect_says_why_it_cannot_give_what_it_does_not_give(path: Path) -> 
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_for_every_signal_of_a_request_something_says_what_brings_it_and_the_nearest_word_wins(path: Path) -> None:
+    dialect = load(path)
+    why = dialects.why_missing(dialect.dialect)
+    of_spans = {"join_key", "phase", "pool", "inference_s", "kv_transfer_bound_s", "retried"}
+    assert set(SIGNALS) - of_spans <= set(why)
+    assert why | dialect.cannot == why
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_dialect_names_outcomes_in_our_words(path: Path) -> None:
     assert set(load(path).outcomes.values()) <= set(OUTCOMES)
     assert all(word == word.lower() for word in load(path).outcomes)

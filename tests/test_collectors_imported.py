@@ -14,12 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from collectors import imported
+from collectors.deployed import Deployed
+from collectors.identity import Hasher
 from collectors.imported import ImportedError
+from collectors.load import Loader
 from collectors.recorded import Body, bodies
+from collectors.spool import Spool
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
 from leverwatch.loading import Here, put_files
 from leverwatch.local import Local
+from queries.store import Store
 
 STARTED = datetime(2026, 11, 29, 12, tzinfo=UTC)
 ROW: dict[str, Any] = {
@@ -114,6 +119,20 @@ def test_a_row_that_cannot_be_taken_says_its_field(fields: dict[str, Any], told:
     with pytest.raises(ImportedError) as caught:
         imported.checked(ROW | fields)
     assert told in str(caught.value)
+
+
+def test_ids_are_stored_as_hashes_where_that_is_asked_for(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    loader = Loader(store, deployed=Deployed(hasher=Hasher(b"0123456789abcdef", {"request_id": (), "tenant": ()})))
+    spool = Spool(tmp_path / "spool", loader.position())
+    spool.append("requests", "load:x", 1, msgspec.json.encode([ROW | {"tenant": "acme"}])).result(10)
+    loader.load_next(spool)
+    row = store.rows("select request_id, tenant, trace_id from imported_requests")[0]
+    assert {len(value) for value in row.values()} == {32}
+    plain = imported.with_trace_ids(imported.rows([imported.checked(ROW)], 0, "load:x", 1))["trace_id"].to_pylist()
+    assert row["trace_id"] not in plain
+    spool.close()
+    store.close()
 
 
 def test_a_broken_parquet_file_is_named(tmp_path: Path) -> None:

@@ -137,5 +137,12 @@ def test_dcgm_is_in_percent_and_mebibytes_and_its_link_bytes_are_a_rate() -> Non
     }  # fmt: skip
 
 
+def test_names_without_their_prefix_are_read_where_a_label_says_whose_they_are() -> None:
+    text = "# TYPE kv_cache_utilization gauge\nkv_cache_utilization 0.5\n"
+    for labels, signal in (({}, None), ({"leverwatch.dialect": "trtllm"}, "kv_usage"), ({"leverwatch.dialect": "other"}, None)):
+        kept = [one for one in samples(Scrape("h:1", labels=labels), text.encode(), NOW, ()) if isinstance(one, Sample)]
+        assert [one.signal for one in meanings.shipped().given(kept)] == [signal]
+
+
 def test_a_name_sent_as_another_kind_means_nothing() -> None:
     assert sums("# TYPE vllm:kv_cache_usage_perc counter\nvllm:kv_cache_usage_perc 1\n") == {}

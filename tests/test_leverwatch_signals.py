@@ -88,12 +88,13 @@ def test_every_signal_arrives_once_and_a_target_that_hangs_stops_nothing(server:
     ended = {"request_id": "r-1", "request_received_ms": 1_700_000_000_000, "total_time_ms": 5, "output_tokens": 2}
     event = {"schema": "dynamo.request.trace.v1", "event_type": "request_end", "request": ended}
     (tmp_path / "trace.jsonl").write_text(json.dumps(event) + "\n")
-    for name in ("spans.pb", "metrics.pb", "trace.jsonl"):
+    (tmp_path / "requests.csv").write_text("request_id,started_at,output_tokens\nr-9,2023-11-14T22:13:20Z,7\n")
+    for name in ("spans.pb", "metrics.pb", "trace.jsonl", "requests.csv"):
         assert main(["load", str(tmp_path / name), "--data", str(tmp_path / "data")]) == 0
 
     server.wait_for("select suite, score, setting from evaluations", [["mmlu", 0.5, "fp8"]])
     server.wait_for("select count(*), min(value), max(value) from samples where name = 'sdk_total'", [[2, 3, 3]])
-    server.wait_for("select count(*) from requests", [[3]])
+    server.wait_for("select count(*) from requests", [[4]])
     asked = "select distinct replica, signal, value, labels['leverwatch.hardware'] from samples where signal = 'running_requests'"
     server.wait_for(asked, [["pod-1", "running_requests", 3, "h100"]])
 

@@ -182,7 +182,7 @@ def test_grpc_asks_for_certificates_and_takes_changed_ones(authority: Authority)
             shown = grpc.ssl_channel_credentials(root, key, cert)
             async with grpc.aio.secure_channel(f"localhost:{port}", shown) as channel:
                 try:
-                    await asyncio.wait_for(channel.channel_ready(), 3 if pair else 1)
+                    await asyncio.wait_for(channel.channel_ready(), 30 if pair else 1)
                 except TimeoutError:
                     return False
                 return True

@@ -13,6 +13,7 @@ from leverwatch.worker import Worker
 
 class Spool:
     on_append: Callable[[], None]
+    backlog_bytes = 0
 
 
 class Store:
@@ -57,3 +58,23 @@ def test_a_failing_job_is_named_logged_once_and_the_others_go_on(caplog: pytest.
         worker.stop()
     assert worker.errors == {}
     assert [record.getMessage() for record in caplog.records] == ["job load fails and is tried again"]
+
+
+def test_while_much_waits_what_is_urgent_runs_more_often_than_the_rest() -> None:
+    room = Room()
+    room.is_broken, room.spool.backlog_bytes = False, 1 << 30
+    loads: list[int] = []
+    enough = threading.Event()
+
+    def load() -> int:
+        loads.append(room.rounds)
+        if len(loads) == 50:
+            enough.set()
+        return 1
+
+    room.load = load  # type: ignore[method-assign]
+    worker = Worker(room, None, beat_s=0.01)  # type: ignore[arg-type]
+    worker.start()
+    assert enough.wait(5)
+    worker.stop()
+    assert room.rounds < len(loads) / 2

@@ -75,6 +75,9 @@ def test_a_clock_an_hour_ahead_is_held_to_a_minute_behind_its_arrival(room: Engi
     assert jobs.watermark(room.store) == moment(BASE + S)
     put(room, "ahead", 3, BASE + HOUR + 2 * S, arrived=BASE + 2 * S)
     assert late(room) == {"ahead": 0, "a": 0}
+    said = room.store.rows("select sender, map_values(reasons)[1] as spans, map_keys(reasons)[1] as reason from ingest_ledger order by 1")
+    assert [(row["sender"], row["spans"]) for row in said] == [("a", None), ("ahead", 2)]
+    assert said[1]["reason"].endswith("the sender's clock runs ahead")
 
 
 def test_a_clock_an_hour_behind_holds_up_nobody_and_its_spans_are_not_late(room: EngineRoom) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
@@ -9,7 +11,9 @@ from typing import Any
 
 import pytest
 from collectors_bodies import START, attribute, body, span
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
+from collectors import otlp_logs
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
 
@@ -107,3 +111,39 @@ def test_ids_that_waited_for_more_than_an_hour_are_forgotten(room: EngineRoom) -
         transaction.execute("update open_keys set noted_at = noted_at - interval 3 hour")
     put(room, answer(3, "r-3"))
     assert [row["join_key"] for row in room.store.rows("select join_key from open_keys")] == ["r-3"]
+
+
+def test_the_records_of_dynamo_that_were_recorded_join_its_spans(recordings: Path, room: EngineRoom) -> None:
+    folder = recordings / "dynamo-reqtrace"
+    put(room, *(path.read_bytes() for path in sorted((folder / "traces").glob("*.pb"))))
+    for path in sorted((folder / "logs").glob("*.pb")):
+        kept = otlp_logs.kept(ExportLogsServiceRequest.FromString(path.read_bytes()))
+        room.spool.append("logs", "s", START, kept.request.SerializeToString()).result(10)
+    room.drain()
+    records = [json.loads(line)["event"] for line in (folder / "request_trace.jsonl").read_text().splitlines()]
+    cached = {record["request"]["request_id"]: record["request"]["cached_tokens"] for record in records if "request" in record}
+    found = room.store.rows("select request_id, cached_tokens, provenance['cached_tokens'] as said_by, flags from requests")
+    assert {row["request_id"]: row["cached_tokens"] for row in found} == cached
+    assert len(found) == len(cached) == 12
+    assert {(row["said_by"], *row["flags"]) for row in found} == {("log",)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_of_many_requests_in_any_order_and_any_batches_are_the_same_requests(room: EngineRoom, seed: int) -> None:
+    rng = random.Random(seed)
+    told = []
+    for number in range(1, 9):
+        request_id = f"r-{number}"
+        parts = [engine(number, request_id), answer(100 + number, request_id, number), record(200 + number, request_id)]
+        told += parts[: rng.choice([1, 2, 3])]
+    rng.shuffle(told)
+    while told:
+        for one in [told.pop() for _ in range(min(len(told), rng.choice([1, 2, 5])))]:
+            room.spool.append("traces", "s", START, one).result(10)
+        room.drain()
+    found = rows(room)
+    assert [trace for trace, *_ in found] == list(range(1, 9))
+    assert all(cached in (None, trace) for trace, _, cached, _ in found)
+    spans = room.store.rows("select count(*) filter (role = 'body') as bodies, count(*) filter (role = 'log') as logs from spans")[0]
+    assert sum(cached is not None for _, _, cached, _ in found) == spans["bodies"]
+    assert sum(depth is not None for *_, depth in found) == spans["logs"]

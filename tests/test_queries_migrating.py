@@ -151,3 +151,33 @@ def test_without_a_copy_nothing_is_migrated(tmp_path: Path, at: Any, monkeypatch
     store = Store(tmp_path)
     assert store.rows("select count(*) as n from cells") == [{"n": 0}]
     store.close()
+
+
+def put_span(store: Store, trace: str, prompt_tokens: int, hours: int) -> None:
+    """One span that says how many tokens its prompt had, sealed."""
+    kind = store.rows("select data_type from duckdb_columns() where table_name = 'spans_hot' and column_name = 'signals'")[0]["data_type"]
+    signals = f"cast({{'prompt_tokens': {prompt_tokens}}} as {kind})"
+    nothing = "map {}, map {}, [], []"
+    columns = "trace_id, span_id, name, kind, started_at, ended_at, start_unix_nano, duration_s, status, sender, received_at, signals"
+    with store.write() as transaction:
+        transaction.execute(
+            f"insert into spans_hot ({columns}, resource, attributes, events, links) "
+            f"values ('{trace}', 's', 'n', 'server', $t, $t, 1, 0.1, 'ok', 'x', $t, {signals}, {nothing})",
+            {"t": HOUR.replace(hour=hours)},
+        )
+    assert sealing.seal_next(store, HOUR.replace(hour=hours + 5)) == 1
+
+
+def test_signals_that_older_parts_lack_are_null_beside_parts_that_have_them(tmp_path: Path, at: Any) -> None:
+    at(*(step for step in STEPS if step[0] not in (8,)))  # before spans could state the time in the model
+    old = Store(tmp_path)
+    sealing.restore(old)
+    put_span(old, "old", 5, hours=1)
+    old.close()
+    at(*STEPS, (NEWEST + 1, dict(STEPS)[8].split("create table open_keys")[0]))
+    store = Store(tmp_path)
+    sealing.restore(store)
+    put_span(store, "new", 7, hours=2)
+    rows = store.rows("select trace_id, signals.prompt_tokens as tokens, signals.inference_s as inference_s from spans order by tokens")
+    assert rows == [{"trace_id": "old", "tokens": 5, "inference_s": None}, {"trace_id": "new", "tokens": 7, "inference_s": None}]
+    store.close()
