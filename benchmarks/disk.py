@@ -1,10 +1,10 @@
-"""What a span and a request take on disk: bytes of the part files over their rows, once everything is sealed.
+"""What a span and a request take on disk: bytes of the part files over their rows, once everything is sealed and compacted.
 
     python benchmarks/disk.py --spans 400000
 
 Spans of 20 attributes (about 830 bytes in an export), none like another: random ids, times, latencies with all their digits and token
 counts, ten strings of small vocabularies; each is a request of its own. They are loaded twice into stores of their own: in large batches,
-which become part files at once and are merged, and in small ones, which are sealed out of the hot tables.
+which become part files at once, and in small ones, which are sealed out of the hot tables.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import senders
 
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
-from queries import sealing
 
-AGE_NS = 3 * 3600 * 10**9
+AGE_NS = 50 * 3600 * 10**9  # old enough to be sealed and compacted
+QUIET_ROUNDS = 5
 RUSH, TRICKLE = 64, 4  # exports of 512 spans that wait for the loader together
 PARTS = (
     'select relation, level, count(*)::bigint as files, sum("rows")::bigint as rows_n, sum(bytes)::bigint as bytes_n '
@@ -43,8 +43,12 @@ def fill(folder: Path, spans: int, at_once: int) -> EngineRoom:
             body, _ = template.fresh(rng, since_ns + number * 10**9 * 3000 // total)
             room.spool.append("traces", "bench", time.time_ns(), body).result(30)
         room.drain()
-    while sealing.seal_next(room.store, room.clock()) or room.work_once():
-        pass
+    template = senders.Template(rng, 1, "bench-0")
+    room.spool.append("traces", "bench", time.time_ns(), template.fresh(rng, time.time_ns())[0]).result(30)
+    quiet = 0
+    while quiet < QUIET_ROUNDS:  # compaction works beside the rounds
+        quiet = 0 if room.work_once() else quiet + 1
+        time.sleep(0.3)
     return room
 
 

@@ -106,13 +106,15 @@ class Server:
         return spans, requests
 
     def wait_for(self, rows: int, patience_s: float) -> tuple[int, int]:
-        """The counts once both have reached `rows`, or as they stand when the time is up."""
+        """The counts once both have reached `rows`, or as they stand when the time is up. Asks SQL only when nothing waits to be loaded."""
         until = time.monotonic() + patience_s
+        while self.backlog_bytes() and time.monotonic() < until:
+            time.sleep(0.5)
         while True:
             found = self.counts()
             if min(found) >= rows or time.monotonic() > until:
                 return found
-            time.sleep(0.5)
+            time.sleep(1)
 
     def kill(self) -> None:
         """SIGKILL, and waits."""

@@ -117,7 +117,7 @@ def scan(bodies: Sequence[bytes], is_dropped: Any = None, counts_of: Sequence[In
         ValueError: a body is not sound; its place in the batch is named.
     """
     known = [check(body).counts for body in bodies] if counts_of is None else counts_of
-    counts = np.sum([one for one in known if one is not None], axis=0, dtype=np.int64) if known else np.zeros(at.COUNTS, np.int64)
+    counts: Ints = np.array([one for one in known if one is not None], np.int64).reshape(-1, at.COUNTS).sum(axis=0)
     ends = np.cumsum([len(body) for body in bodies], dtype=np.int64) if bodies else np.zeros(0, np.int64)
     total = int(ends[-1]) if len(ends) else 0
     buffer = np.empty(total + TEXT_BYTES * int(counts[at.ATTRIBUTES]), np.uint8)  # room behind the bodies for numbers as text

@@ -16,7 +16,7 @@ Slots = Any  # a one-dimensional int64 array
 
 
 @jit
-def equal(buf: Buffer, a: int, b: int, length: int) -> bool:
+def equal(buf: Buffer, a: int, b: int, length: int) -> Any:
     """Whether two ranges hold the same bytes; without an early end, so that it is done many bytes at a time."""
     differing = np.uint8(0)
     for i in range(length):
@@ -25,7 +25,7 @@ def equal(buf: Buffer, a: int, b: int, length: int) -> bool:
 
 
 @jit
-def key_number(buf: Buffer, start: int, length: int, counts: Table, attributes: Table, keys: Table, slots: Slots) -> int:
+def key_number(buf: Buffer, start: int, length: int, counts: Table, attributes: Table, keys: Table, slots: Slots) -> Any:
     """The number of a key, a new one where it is new; -1 where the table of keys is full."""
     before = counts[at.ATTRIBUTES] - counts[at.PERIOD]
     if counts[at.PERIOD] > 0 and before >= 0:

@@ -39,6 +39,8 @@ RELATIONS = (
     "quarantine",
     "ingest_ledger",
     "lever_settings",
+    "links",
+    "prices",
     "silences",
     "break_even",
     "metrics",
@@ -126,11 +128,11 @@ class HotCopies:
     def _serves(self, copy: _Copy, relation: str, asked_s: float) -> bool:
         """Whether it holds all that was committed when its reader asked, which may be before it was made, or is only as old as allowed."""
         allowed_s = min(self._behind_s, _REUSE * copy.took_s)
-        return copy.begun_s >= asked_s - allowed_s or copy.version == self._store.version(self._sources[relation])
+        return copy.begun_s >= asked_s - allowed_s or copy.version == self._store.version(_written_as(self._sources[relation]))
 
     def _made(self, relation: str) -> _Copy:
         source, begun_s = self._sources[relation], time.monotonic()
-        version = self._store.version(source)  # read before the rows: they may be newer than it says, never older
+        version = self._store.version(_written_as(source))  # read before the rows: they may be newer than it says, never older
         path = self._folder / f"{relation}-{next(self._numbers)}.parquet"
         try:
             with self._store.snapshot() as seen:
@@ -147,6 +149,11 @@ class HotCopies:
 def _tidy(copy: _Copy) -> None:
     if copy.stale and copy.readers == 0:
         copy.path.unlink(missing_ok=True)
+
+
+def _written_as(source: str) -> str:
+    """The table whose commits change a relation: a view's own name stands in no statement that writes."""
+    return "ingest_entries" if source == "ingest_ledger" else source
 
 
 def _sources(store: Store, relations: Iterable[str]) -> dict[str, str]:

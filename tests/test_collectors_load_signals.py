@@ -247,7 +247,5 @@ def test_the_recorded_request_trace_gives_the_facts_of_each_request_and_no_promp
     }
     assert {row["role"] for row in rows} == {"log"}
     assert (len(rows), dropped, sums["prompt_tokens"], sums["output_tokens"], sums["cached_tokens"]) == (12, 12, 4744, 392, 1632)
-    assert {(row["dialect"], row["signals"]["model"], row["signals"]["finish_reason"]) for row in rows} == {
-        ("dynamo", "tiny", "length")
-    }
+    assert {(row["dialect"], row["signals"]["model"], row["signals"]["finish_reason"]) for row in rows} == {("dynamo", "tiny", "length")}
     assert (0 < sums["queue_s"] < sums["e2e_s"], all(row["signals"]["join_key"] for row in rows)) == (True, True)

@@ -298,6 +298,12 @@ def test_an_engine_span_beside_a_gateway_that_cannot_be_its_own_is_another_reque
     assert len(rows_of(gateway, other)) == 2
 
 
+def test_engine_requests_below_one_foreign_span_stay_apart() -> None:
+    """vLLM takes its process's TRACEPARENT where a request brings none: all requests then have one parent that nobody sent."""
+    rows = rows_of(*(vllm(f"s{number}", "foreign", request_id=f"r-{number}", join_key=f"r-{number}") for number in range(20)))
+    assert [row["output_tokens"] for row in rows] == [11] * 20
+
+
 def test_where_two_gateway_spans_may_have_called_an_engine_it_is_given_to_neither() -> None:
     gateways = [span(name, "gateway", "litellm", "caller", for_s=2.0, join_key=name) for name in "gh"]
     assert len(rows_of(*gateways, vllm(parent="caller", at_s=0.2))) == 3
@@ -361,6 +367,9 @@ def test_a_log_record_brings_what_neither_engine_nor_gateway_says_and_is_named_a
 def test_a_body_without_its_engine_is_flagged_and_no_engine_is_made_of_it() -> None:
     (row,) = rows_of(span("b", "body", "response_tap", join_key="k", accepted_by_position="[80, 32, 16]"))
     assert (row["engine"], row["flags"], row["accepted_by_position"]) == (None, ["body_only"], [80, 32, 16])
+    assert {"key": "accepted_by_position", "value": "body"} in rows_of(
+        vllm(), span("b", "body", "response_tap", "e", accepted_by_position="[1]")
+    )[0]["provenance"]
 
 
 def test_a_body_of_another_trace_joins_its_engine_by_the_id_that_either_states() -> None:

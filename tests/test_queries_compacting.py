@@ -1,4 +1,4 @@
-"""The parts of a closed day become one: nobody who asks can tell, and what changes meanwhile wins."""
+"""The parts of a closed day become few: nobody who asks can tell, and what changes meanwhile wins."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_parts_of_a_closed_day_become_one_and_read_the_same(store: Store, co
     assert names(store) == ["20261127-0000.parquet", "20261128T00-0000.parquet"]
     assert seen(store) == before
     part = store.rows("select * from parts order by since")[0]
-    assert (part["since"], part["until"], part["rows"]) == (DAY, DAY + 24 * HOUR, 3)
+    assert (part["since"], part["until"], part["rows"]) == (DAY + HOUR, DAY + 24 * HOUR, 3)
     assert sealing.part_files_of(store, "requests")[0].stat().st_mtime == 1e9
     assert compact(compactor) == 0
 
@@ -100,7 +100,7 @@ def test_a_late_version_of_a_request_in_a_compacted_day_takes_the_older_one_out(
     insert(store, "a", 1, tokens=77)
     assert seen(store) == [("a", 77), ("b", 1), ("c", 99), ("d", 1)]
     assert sealing.seal_next(store, LATER) == 0  # late rows of a day that has a part wait
-    (part,) = store.rows("select * from parts where since = $day", {"day": DAY})
+    (part,) = store.rows("select * from parts where since < $next", {"next": DAY + 24 * HOUR})
     assert (part["until"], part["rows"]) == (DAY + 24 * HOUR, 1)
 
 
@@ -114,6 +114,17 @@ def test_what_is_replaced_while_a_day_is_written_wins(store: Store, compactor: C
     assert seen(store) == [("a", 1), ("b", 99), ("c", 1), ("d", 1)]
     assert compact(compactor) == 2
     assert seen(store) == [("a", 1), ("b", 99), ("c", 1), ("d", 1)]
+
+
+def test_a_part_grows_no_larger_than_its_bound(store: Store, compactor: Compactor, monkeypatch: pytest.MonkeyPatch) -> None:
+    day(store)
+    part_bytes = store.rows("select max(bytes) as size from parts")[0]["size"]
+    monkeypatch.setattr(compacting, "LIMIT_BYTES", 2 * part_bytes)
+    assert compact(compactor) == 2
+    ranges = [(row["since"] - DAY, row["until"] - DAY) for row in store.rows("select since, until from parts order by since")]
+    assert ranges == [(HOUR, 3 * HOUR), (23 * HOUR, 24 * HOUR), (24 * HOUR, 25 * HOUR)]
+    monkeypatch.setattr(compacting, "LIMIT_BYTES", part_bytes)
+    assert compact(compactor) == 0
 
 
 def test_a_day_that_is_being_written_is_given_up_at_the_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,6 +199,14 @@ def test_rows_just_written_are_seen_and_unchanged_ones_are_not_copied_again(stor
     assert len(files) == 1
 
 
+def test_the_ledger_is_a_view_and_still_never_stale(store: Store, sandbox: Sandbox) -> None:
+    added = "insert into ingest_entries values ('s', 'traces', now(), 1, 1, 0, 0, 0, 0, 0, map {})"
+    for expected in (1, 2):
+        with store.write() as transaction:
+            transaction.execute(added)
+        assert sandbox.run("select sum(stored)::int from ingest_ledger").rows() == [[expected]]
+
+
 def test_the_owner_writes_while_a_stranger_reads(store: Store, sandbox: Sandbox) -> None:
     def read() -> None:
         answers.append(sandbox.run("select count(*) from watermarks, range(1000000000)"))
