@@ -47,7 +47,7 @@ def fill(folder: Path, spans: int, at_once: int) -> EngineRoom:
     room.spool.append("traces", "bench", time.time_ns(), template.fresh(rng, time.time_ns())[0]).result(30)
     quiet = 0
     while quiet < QUIET_ROUNDS:  # compaction works beside the rounds
-        quiet = 0 if room.work_once() else quiet + 1
+        quiet = 0 if room.work_once() + room.house.compactor.step(room.clock()) else quiet + 1
         time.sleep(0.3)
     return room
 

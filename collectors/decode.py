@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from collectors import any_values, wire, wire_keys, wire_tables, wire_texts
 from collectors import wire_layout as at
-from collectors.columns import Bytes, Ints, as_strings, gathered, offsets_and_data
+from collectors.columns import Bytes, Ints, as_strings, gathered
 
 OWNER_KINDS = 5
 FIRST_KEYS = 1024
@@ -89,7 +89,17 @@ class Tables:
         wire_texts.value_offsets(self.attributes, rows, offsets)
         out = np.empty(int(offsets[-1]), np.uint8)
         wire_texts.gather_values(self.buffer, self.attributes, rows, offsets, out)
-        return as_strings(offsets, out, self.attributes[rows, at.TYPE] == 0)
+        kinds = self.attributes[rows, at.TYPE]
+        told = as_strings(offsets, out, kinds == 0)
+        reals = kinds == at.DOUBLE
+        return pc.replace_with_mask(told, pa.array(reals), self._reals_as_text(rows[reals], told.type)) if reals.any() else told
+
+    def reals(self, rows: Ints) -> pa.DoubleArray:
+        """The values of some attribute rows of type double."""
+        return pa.array(np.ascontiguousarray(self.attributes[rows, at.BITS]).view(np.float64))
+
+    def _reals_as_text(self, rows: Ints, kind: pa.DataType) -> pa.Array:
+        return pc.cast(self.reals(rows), kind)
 
 
 def counted(body: bytes, packed: bytes) -> Checked:
@@ -169,24 +179,19 @@ def _finished(buffer: Bytes, total: int, tables: wire.Tables, counts: Ints, is_d
 
 
 def _with_written_values(buffer: Bytes, end: int, attributes: Ints, is_dropped: Any) -> Bytes:
-    """The buffer with the text of every value that is not text yet from `end` on; the rows point there afterwards."""
+    """The buffer with the text of every value that is not text yet from `end` on; the rows point there afterwards.
+
+    Reals are written when they are asked for (`Tables.values`): most are stored as they are.
+    """
     doubles = np.empty(len(attributes), np.int64)
     end, count = wire_texts.write_numbers(buffer, end, attributes, doubles)
-    rows = doubles[:count]
-    offsets, data = offsets_and_data(_written_doubles(attributes[rows, at.BITS]))
-    wire_texts.point_to(attributes, rows, end, offsets)
-    buffer[end : end + len(data)] = data
-    end += len(data)
+    attributes[doubles[:count], at.VALUE_LEN] = 0
     rows = np.flatnonzero(attributes[:, at.TYPE] >= at.ARRAY)
     if len(rows):
         offsets, data = any_values.written(buffer, attributes[rows], is_dropped)
         wire_texts.point_to(attributes, rows, end, offsets)
         buffer = np.concatenate([buffer[:end], data])
     return buffer
-
-
-def _written_doubles(bits: Ints) -> pa.StringArray:
-    return pc.cast(pa.array(np.ascontiguousarray(bits).view(np.float64)), pa.string())
 
 
 def _tables(counts: Ints) -> wire.Tables:

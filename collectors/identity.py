@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from collectors import wire_layout as at
-from collectors.columns import gathered, interned, offsets_and_data
+from collectors.columns import offsets_and_data
 from collectors.decode import Tables
 from collectors.dialect_parts import Deployment, Dialect, any_of
 
@@ -69,9 +69,9 @@ class Hasher:
         if not len(rows):
             return tables
         attributes, buffer = tables.attributes, tables.buffer
-        ids, firsts = interned(buffer, attributes[rows, at.VALUE], attributes[rows, at.VALUE_LEN])
-        distinct = gathered(buffer, attributes[rows[firsts], at.VALUE], attributes[rows[firsts], at.VALUE_LEN]).to_pylist()
-        offsets, data = offsets_and_data(pa.array([self.text(kind, value) for value in distinct], pa.string()))
+        said = tables.values(rows).dictionary_encode()
+        ids = np.asarray(said.indices).astype(np.int64)
+        offsets, data = offsets_and_data(pa.array([self.text(kind, value) for value in said.dictionary.to_pylist()], pa.string()))
         attributes[rows, at.VALUE], attributes[rows, at.VALUE_LEN] = len(buffer) + offsets[:-1][ids], np.diff(offsets)[ids]
         attributes[rows, at.TYPE] = at.STRING
         return replace(tables, buffer=np.concatenate([buffer, data]))

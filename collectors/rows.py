@@ -91,7 +91,7 @@ def span_rows(tables: Tables, spoken: Spoken, facts: Deployment, arrivals: list[
         "levers": _prefixed(tables, facts.prefixes.levers, said.levers),
         "arms": _prefixed(tables, facts.prefixes.arms, said.arms),
         "resource": resources.take(pa.array(spans[:, at.RESOURCE])),
-        "attributes": _maps(tables, at.OF_SPAN, len(spans)),
+        **_attributes(tables),
         "events": _events(tables),
         "links": _links(tables),
         "received_at": received.take(pa.array(arrival)),
@@ -162,6 +162,18 @@ def _maps(tables: Tables, owner_kind: int, count: int) -> pa.MapArray:
     chosen = tables.attributes[rows]
     keys = _keys(tables, rows, owner_kind)
     return pa.MapArray.from_arrays(_offsets(chosen[:, at.OWNER], count), keys, tables.values(rows))
+
+
+def _attributes(tables: Tables) -> dict[str, pa.MapArray]:
+    """The attributes of each span: those of type double as MAP(VARCHAR, DOUBLE), the others as MAP(VARCHAR, VARCHAR)."""
+    rows, count = tables.rows_of(at.OF_SPAN), len(tables.spans)
+    is_real = tables.attributes[rows, at.TYPE] == at.DOUBLE
+    told, reals = rows[~is_real], rows[is_real]
+    owners = tables.attributes[:, at.OWNER]
+    return {
+        "attributes": pa.MapArray.from_arrays(_offsets(owners[told], count), _keys(tables, told, at.OF_SPAN), tables.values(told)),
+        "numbers": pa.MapArray.from_arrays(_offsets(owners[reals], count), _keys(tables, reals, at.OF_SPAN), tables.reals(reals)),
+    }
 
 
 def _keys(tables: Tables, rows: Ints, owner_kind: int) -> pa.Array:

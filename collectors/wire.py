@@ -17,12 +17,13 @@ from collectors.wire_layout import BROKEN, OK
 from collectors.wire_values import value
 
 Table = Any  # a two-dimensional int64 array
-Told = tuple[Table, Table, Table]  # attributes, keys, slots
 Tables = tuple[Table, Table, Table, Table, Table, Table, Table, Table]  # resources, scopes, spans, attributes, events, links, keys, slots
 
 
 @jit
-def key_value(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, told: Told, owner_kind: int, owner: int) -> int:
+def key_value(
+    buf: Buffer, pos: int, end: int, emit: bool, counts: Table, attributes: Table, keys: Table, slots: Table, owner_kind: int, owner: int
+) -> int:
     """One KeyValue, as a row of the attribute table."""
     key, key_len = 0, 0
     kind, offset, length = 0, 0, 0
@@ -42,15 +43,14 @@ def key_value(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, told: 
             if found > 0:
                 kind, bits, offset, length = found, found_bits, found_at, found_len
     if emit:
-        attributes, keys, slots = told
         index = counts[at.ATTRIBUTES]
         number_of_key = key_number(buf, key, key_len, counts, attributes, keys, slots)
         if number_of_key < 0 or index >= len(attributes):
             counts[at.FULL] = 1
             return BROKEN
-        row = attributes[index]
-        row[at.OWNER_KIND], row[at.OWNER], row[at.KEY] = owner_kind, owner, number_of_key
-        row[at.TYPE], row[at.BITS], row[at.VALUE], row[at.VALUE_LEN] = kind, bits, offset, length
+        attributes[index, at.OWNER_KIND], attributes[index, at.OWNER], attributes[index, at.KEY] = owner_kind, owner, number_of_key
+        attributes[index, at.TYPE], attributes[index, at.BITS] = kind, bits
+        attributes[index, at.VALUE], attributes[index, at.VALUE_LEN] = offset, length
     counts[at.ATTRIBUTES] += 1
     return OK
 
@@ -58,7 +58,7 @@ def key_value(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, told: 
 @jit
 def event(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tables) -> int:
     """One Event of the span being read."""
-    index, told = counts[at.EVENTS], (tables[3], tables[6], tables[7])
+    index, attributes, keys, slots = counts[at.EVENTS], tables[3], tables[6], tables[7]
     counts[at.EVENTS] += 1
     name, name_len = 0, 0
     time: Any = np.int64(0)
@@ -72,7 +72,7 @@ def event(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Ta
             if not is_text(buf, low, high):
                 return BROKEN
             name, name_len = low, high - low
-        elif wire == LENGTH and number == 3 and key_value(buf, low, high, emit, counts, told, at.OF_EVENT, index) != OK:
+        elif wire == LENGTH and number == 3 and key_value(buf, low, high, emit, counts, attributes, keys, slots, at.OF_EVENT, index) != OK:
             return BROKEN
     if emit:
         if index >= len(tables[4]):
@@ -86,7 +86,7 @@ def event(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Ta
 @jit
 def link(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tables) -> int:
     """One Link of the span being read."""
-    index = counts[at.LINKS]
+    index, attributes, keys, slots = counts[at.LINKS], tables[3], tables[6], tables[7]
     counts[at.LINKS] += 1
     trace, trace_len, span_id, span_len = 0, 0, 0, 0
     while pos < end:
@@ -100,7 +100,7 @@ def link(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tab
                 span_id, span_len = low, high - low
             elif number == 3 and not is_text(buf, low, high):
                 return BROKEN
-            elif number == 4 and key_value(buf, low, high, emit, counts, (tables[3], tables[6], tables[7]), at.OF_LINK, index) != OK:
+            elif number == 4 and key_value(buf, low, high, emit, counts, attributes, keys, slots, at.OF_LINK, index) != OK:
                 return BROKEN
     if emit:
         if index >= len(tables[5]):
@@ -151,7 +151,7 @@ def span_bytes(buf: Buffer, number: int, low: int, high: int, row: Table) -> int
 def span(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tables, row: Table) -> int:
     """One Span: its row, its attributes, events and links."""
     index, first = counts[at.SPANS], counts[at.ATTRIBUTES]
-    told = (tables[3], tables[6], tables[7])
+    attributes, keys, slots = tables[3], tables[6], tables[7]
     row[:] = 0
     row[at.SCOPE], row[at.RESOURCE] = counts[at.SCOPES] - 1, counts[at.RESOURCES] - 1
     while pos < end:
@@ -161,7 +161,7 @@ def span(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tab
         result = OK
         if wire == LENGTH:
             if number == 9:
-                result = key_value(buf, low, high, emit, counts, told, at.OF_SPAN, index)
+                result = key_value(buf, low, high, emit, counts, attributes, keys, slots, at.OF_SPAN, index)
             elif number == 11:
                 result = event(buf, low, high, emit, counts, tables)
             elif number == 13:
@@ -199,7 +199,7 @@ def is_entity(buf: Buffer, pos: int, end: int) -> bool:
 @jit
 def named_attributes(buf: Buffer, pos: int, end: int, emit: bool, counts: Table, tables: Tables, own: Table) -> int:
     """A Resource (own[0] 1: attributes are field 1) or a scope (own[0] 3, its name into own[2:4]); own[1] is the owner's row."""
-    is_scope = own[0] == 3
+    is_scope, attributes, keys, slots = own[0] == 3, tables[3], tables[6], tables[7]
     owner_kind = at.OF_SCOPE if is_scope else at.OF_RESOURCE
     while pos < end:
         number, wire, low, high, pos = field(buf, pos, end)
@@ -208,7 +208,7 @@ def named_attributes(buf: Buffer, pos: int, end: int, emit: bool, counts: Table,
         if wire != LENGTH:
             continue
         if number == own[0]:
-            if key_value(buf, low, high, emit, counts, (tables[3], tables[6], tables[7]), owner_kind, own[1]) != OK:
+            if key_value(buf, low, high, emit, counts, attributes, keys, slots, owner_kind, own[1]) != OK:
                 return BROKEN
         elif is_scope and number <= 2:
             if not is_text(buf, low, high):

@@ -26,7 +26,7 @@ def varint(buf: Buffer, pos: int, end: int, limit_bytes: int) -> tuple[Any, int]
     for _ in range(limit_bytes):
         if pos >= end:
             return np.int64(0), -1
-        byte = np.uint64(buf[pos])
+        byte = np.uint64(buf[np.uint64(pos)])
         pos += 1
         value |= (byte & np.uint64(0x7F)) << shift
         if byte < np.uint64(0x80):
@@ -38,9 +38,9 @@ def varint(buf: Buffer, pos: int, end: int, limit_bytes: int) -> tuple[Any, int]
 @jit
 def little_endian(buf: Buffer, pos: int, width: int) -> Any:
     """The number in `width` bytes at `pos`."""
-    value = np.uint64(0)
-    for i in range(width):
-        value |= np.uint64(buf[pos + i]) << np.uint64(8 * i)
+    value, first = np.uint64(0), np.uint64(pos)
+    for i in range(np.uint64(width)):
+        value |= np.uint64(buf[first + i]) << (np.uint64(8) * i)
     return np.int64(value)
 
 
@@ -122,7 +122,7 @@ def continuation(buf: Buffer, pos: int, end: int, count: int) -> bool:
 def is_text(buf: Buffer, start: int, end: int) -> bool:
     """Whether the bytes are UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF."""
     seen = np.uint8(0)
-    for i in range(start, end):
+    for i in range(np.uint64(start), np.uint64(end)):  # an index without a sign is not looked at for being negative
         seen |= buf[i]
     if seen < 0x80:
         return True

@@ -29,9 +29,9 @@ def mixed(value: Any) -> Any:
 @jit
 def word(buf: Buffer, pos: int) -> Any:
     """Eight bytes as a number."""
-    value = np.uint64(0)
-    for i in range(8):
-        value |= np.uint64(buf[pos + i]) << np.uint64(8 * i)
+    value, first = np.uint64(0), np.uint64(pos)
+    for i in range(np.uint64(8)):
+        value |= np.uint64(buf[first + i]) << (np.uint64(8) * i)
     return value
 
 

@@ -18,9 +18,10 @@ Slots = Any  # a one-dimensional int64 array
 @jit
 def equal(buf: Buffer, a: int, b: int, length: int) -> Any:
     """Whether two ranges hold the same bytes; without an early end, so that it is done many bytes at a time."""
+    first, second = np.uint64(a), np.uint64(b)  # an index without a sign is not looked at for being negative
     differing = np.uint8(0)
-    for i in range(length):
-        differing |= buf[a + i] ^ buf[b + i]
+    for i in range(np.uint64(length)):
+        differing |= buf[first + i] ^ buf[second + i]
     return differing == 0
 
 

@@ -19,7 +19,7 @@ PRIME, SEED = np.uint64(1099511628211), np.uint64(14695981039346656037)
 def digest(buf: Buffer, start: int, length: int) -> Any:
     """The 64-bit FNV-1a hash of some bytes."""
     value = SEED
-    for i in range(start, start + length):
+    for i in range(np.uint64(start), np.uint64(start + length)):
         value = (value ^ np.uint64(buf[i])) * PRIME
     return value
 
@@ -27,8 +27,9 @@ def digest(buf: Buffer, start: int, length: int) -> Any:
 @jit
 def same(buf: Buffer, a: int, b: int, length: int) -> bool:
     """Whether two ranges hold the same bytes."""
-    for i in range(length):
-        if buf[a + i] != buf[b + i]:
+    first, second = np.uint64(a), np.uint64(b)  # an index without a sign is not looked at for being negative
+    for i in range(np.uint64(length)):
+        if buf[first + i] != buf[second + i]:
             return False
     return True
 
@@ -77,8 +78,8 @@ def mark_repeats(attributes: Any, latest: Any, keep: Any) -> None:
 def gather(buf: Buffer, starts: Ints, lengths: Ints, offsets: Ints, out: Buffer) -> None:
     """Copies each range behind the one before it; `offsets` are the running sums of the lengths."""
     for row in range(len(starts)):
-        start, to = starts[row], offsets[row]
-        for i in range(lengths[row]):
+        start, to = np.uint64(starts[row]), np.uint64(offsets[row])
+        for i in range(np.uint64(lengths[row])):
             out[to + i] = buf[start + i]
 
 
@@ -86,9 +87,9 @@ def gather(buf: Buffer, starts: Ints, lengths: Ints, offsets: Ints, out: Buffer)
 def hex_text(buf: Buffer, starts: Ints, width: int, out: Buffer) -> None:
     """Writes `width` bytes of each row as lower-case hex, one behind the other."""
     for row in range(len(starts)):
-        to = row * width * 2
-        for i in range(width):
-            byte = buf[starts[row] + i]
+        start, to = np.uint64(starts[row]), np.uint64(row * width * 2)
+        for i in range(np.uint64(width)):
+            byte = buf[start + i]
             high, low = byte >> 4, byte & 15
-            out[to + 2 * i] = high + (48 if high < 10 else 87)
-            out[to + 2 * i + 1] = low + (48 if low < 10 else 87)
+            out[to + np.uint64(2) * i] = high + (48 if high < 10 else 87)
+            out[to + np.uint64(2) * i + np.uint64(1)] = low + (48 if low < 10 else 87)

@@ -83,6 +83,6 @@ def value_offsets(attributes: Table, rows: Ints, offsets: Ints) -> None:
 def gather_values(buf: Buffer, attributes: Table, rows: Ints, offsets: Ints, out: Buffer) -> None:
     """Copies the rows' values, one behind the other."""
     for place in range(len(rows)):
-        start, to, length = attributes[rows[place], at.VALUE], offsets[place], offsets[place + 1] - offsets[place]
-        for i in range(length):
+        start, to = np.uint64(attributes[rows[place], at.VALUE]), np.uint64(offsets[place])
+        for i in range(np.uint64(offsets[place + 1] - offsets[place])):
             out[to + i] = buf[start + i]

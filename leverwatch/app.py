@@ -12,9 +12,9 @@ import alerts.api
 import collectors.api
 import dashboards.api
 from alerts.couriers import Couriers
-from leverwatch import house_api
+from leverwatch import doctor_api, house_api
 from leverwatch.engine_room import EngineRoom
-from leverwatch.ledger_rows import item_lines, ledger_rows, pending
+from leverwatch.ledger_rows import item_lines, ledger_rows, ledger_sums, pending
 from leverwatch.receiving import Receiving
 from leverwatch.refused import Refused
 from leverwatch.version import __version__
@@ -29,6 +29,7 @@ def pages(
     application.include_router(dashboards.api.router(room, room.sandbox, room.clock))
     application.include_router(alerts.api.router(room.store, room.clock, couriers.wake))
     application.include_router(house_api.router(room))
+    application.include_router(doctor_api.router(room))
     if receiving is not None:
         application.include_router(collectors.api.evaluations_router(receiving.door))
     application.include_router(_health(room, worker, refused or Refused(), receiving))
@@ -58,6 +59,7 @@ def _health(room: EngineRoom, worker: Worker, refused: Refused, receiving: Recei
             "backlog_bytes": room.spool.backlog_bytes,
             "errors": errors,
             "pending": pending(room),
+            "ledger": ledger_sums(room),
         }
         warnings = dict(receiving.scraper.warnings) if receiving is not None else {}
         if room.deployed.registry is not None and room.deployed.registry.problem:

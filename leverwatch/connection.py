@@ -46,6 +46,10 @@ class Connection(Protocol):
         """One row per segment and metric: the newest effect of a lever."""
         ...
 
+    def doctor(self, since: str | None = None) -> dict[str, Any]:
+        """What can and cannot be known of each replica in the last hour of events, or from `since` on; `status` as the command's."""
+        ...
+
     def close(self) -> None:
         """Lets it go."""
         ...

@@ -32,6 +32,18 @@ def pending(room: EngineRoom) -> dict[str, int]:
     return found
 
 
+def ledger_sums(room: EngineRoom) -> dict[str, dict[str, int]]:
+    """What became of everything received, by signal: received = stored + duplicate + rejected + dropped + pending, in items."""
+    waits = pending(room)
+    sums = {row.pop("signal"): row for row in room.store.rows(files.question("ledger_sums"))}
+    for signal in waits.keys() - sums.keys():
+        sums[signal] = dict.fromkeys(("received", *OUTCOMES[:-1]), 0)
+    return {
+        signal: row | {"received": row["received"] + waits.get(signal, 0), "pending": waits.get(signal, 0)}
+        for signal, row in sorted(sums.items())
+    }
+
+
 def item_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     """The ledger as Prometheus counters: spans as they have always been named, and the items of every signal."""
     yield "# TYPE leverwatch_spans_total counter"

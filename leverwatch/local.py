@@ -11,6 +11,7 @@ import polars as pl
 
 from leverwatch.config import read
 from leverwatch.connection import Connection, names
+from leverwatch.doctor import diagnose
 from leverwatch.engine_room import EngineRoom
 from queries import report
 from queries.results import SqlResult
@@ -42,6 +43,9 @@ class Local(Connection):
 
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         return self.room.effects(lever, by)
+
+    def doctor(self, since: str | None = None) -> dict[str, Any]:
+        return diagnose(self.room, since)
 
     def close(self) -> None:
         self.room.close()

@@ -50,6 +50,10 @@ class Remote(Connection):
         asked = {"lever": lever} | ({"by": ",".join(by)} if by else {})
         return pl.DataFrame(self._asked("GET", "/api/effects", params=asked).json(), infer_schema_length=None)
 
+    def doctor(self, since: str | None = None) -> dict[str, Any]:
+        told: dict[str, Any] = self._asked("GET", "/api/doctor", params={"since": since} if since else {}).json()
+        return told
+
     def close(self) -> None:
         self.http.close()
 

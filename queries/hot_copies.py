@@ -37,6 +37,7 @@ RELATIONS = (
     "deliveries",
     "policies",
     "quarantine",
+    "sampling",
     "ingest_ledger",
     "lever_settings",
     "links",

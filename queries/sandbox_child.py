@@ -69,7 +69,7 @@ def _open(job: dict[str, Any]) -> duckdb.DuckDBPyConnection:
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # the threads are there; none, and no process, may follow
     for name, files in job["files"].items():
         hot = f"read_parquet([{quoted(files[-1])}])"
-        connection.execute(f'create view "{name}" as {relation_sql(hot, files[:-1])}')
+        connection.execute(f'create view "{name}" as {relation_sql(name, hot, files[:-1])}')
     for name, columns in job["unnamed"].items():
         connection.execute(_shell(name, columns))
     allowed = ", ".join(quoted(file) for files in job["files"].values() for file in files)

@@ -8,10 +8,14 @@ request anew, the part that holds the old one is written again without it, under
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from queries.parts import SEALED, quoted, relation_sql
+import pyarrow as pa
+
+from queries import part_writer
+from queries.parts import SEALED, quoted, stored_sql, whole_sql
 from queries.store import Store, Transaction
 
 SEAL_AFTER = timedelta(hours=1)
@@ -63,9 +67,8 @@ def withdraw(store: Store, transaction: Transaction) -> None:
         if transaction.frame(f"select 1 from {source} where {replaced} limit 1").is_empty():
             continue
         transaction.execute("delete from parts where relation = 'requests' and \"file\" = $file", {"file": row["file"]})
-        hour = {"since": row["since"], "until": row["until"]}
-        transaction.execute(f"create or replace temp table sealing as select part.* from {source} where not {replaced}")
-        _write(store, transaction, "requests", hour)
+        kept = transaction.tables(f"select part.* from {source} where not {replaced}")
+        _write(store, transaction, "requests", row["since"], row["until"], kept)
         refresh(store, transaction, "requests")
 
 
@@ -94,23 +97,20 @@ def _seal_hour(store: Store, relation: str, since: datetime) -> int:
     hour = {"since": since, "until": since + timedelta(hours=1)}
     inside = "started_at >= $since and started_at < $until"
     with store.write() as transaction:
-        rows = f"select * from {relation}_hot where {inside} order by started_at"
-        transaction.execute(f"create or replace temp table sealing as {rows}", hour)
-        count = _write(store, transaction, relation, hour)
+        rows = transaction.tables(f"select * from {relation}_hot where {inside}", hour)
+        count = _write(store, transaction, relation, since, hour["until"], rows)
         transaction.execute(f"delete from {relation}_hot where {inside}", hour)
         refresh(store, transaction, relation)
     return count
 
 
-def _write(store: Store, transaction: Transaction, relation: str, hour: dict[str, datetime]) -> int:
-    """Writes the rows of the table `sealing` as a new part of an hour and lists it; gives how many there were."""
-    count = int(transaction.frame("select count(*) as n from sealing").item())
+def _write(store: Store, transaction: Transaction, relation: str, since: datetime, until: datetime, rows: Iterable[pa.Table]) -> int:
+    """Writes rows of an hour as a new part and lists it; gives how many there were."""
+    path = fresh_path(store.parts / relation, since)
+    count = part_writer.write_sorted(path, map(part_writer.packed, rows))
     if count:
-        path = fresh_path(store.parts / relation, hour["since"])
-        transaction.execute(f"copy (select * from sealing) to {quoted(path)} (format parquet, compression zstd, row_group_size 100000)")
         sync(path)
-        list_part(transaction, relation, path, hour["since"], count, level=2, until=hour["until"])
-    transaction.execute("drop table sealing")
+        list_part(transaction, relation, path, since, count, level=2, until=until)
     return count
 
 
@@ -136,8 +136,11 @@ def fresh_path(folder: Path, since: datetime) -> Path:
 
 def refresh(store: Store, transaction: Transaction, relation: str) -> None:
     """Makes the view of a relation name the parts that are listed now."""
-    files = part_files(store, transaction, relation)
-    transaction.execute(f"create or replace view {relation} as {relation_sql(f'{relation}_hot', files)}")
+    rows = stored_sql(f"{relation}_hot", part_files(store, transaction, relation))
+    if relation == "spans":
+        transaction.execute(f"create or replace view stored_spans as {rows}")
+        rows = whole_sql(relation, "stored_spans")
+    transaction.execute(f"create or replace view {relation} as {rows}")
 
 
 def sync(path: Path) -> None:

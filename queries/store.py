@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 
 from queries import migrating
 from queries.parts import quoted
@@ -45,6 +46,13 @@ class Transaction:
     def frame(self, sql: str, params: Params = None) -> pl.DataFrame:
         """The rows of a SELECT as a Polars frame, seen from inside the transaction."""
         return _in_utc(pl.DataFrame(self._connection.sql(sql, params=dict(params) if params else None)))
+
+    def tables(self, sql: str, params: Params = None, limit_rows: int = 50_000) -> Iterator[pa.Table]:
+        """The rows of a SELECT as Arrow tables of at most so many rows, not all in memory; to be read to their end before the next call."""
+        reader = self._connection.sql(sql, params=dict(params) if params else None).to_arrow_reader(limit_rows)
+        schema = _schema_in_utc(reader.schema)
+        for batch in reader:
+            yield pa.Table.from_batches([batch]).cast(schema)
 
     def insert(self, table: str, rows: ArrowTable) -> int:
         """Appends rows by column name; columns the table has and the rows lack become null. Gives their number."""
@@ -228,6 +236,11 @@ def _in_utc(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with its times in the zone `UTC`: DuckDB gives the session's zone as Etc/UTC, which Polars holds for another."""
     zoned = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Datetime) and kind.time_zone not in (None, "UTC")]
     return frame.with_columns(pl.col(zoned).dt.convert_time_zone("UTC")) if zoned else frame
+
+
+def _schema_in_utc(schema: pa.Schema) -> pa.Schema:
+    zoned = [pa.types.is_timestamp(field.type) and field.type.tz not in (None, "UTC") for field in schema]
+    return pa.schema([f.with_type(pa.timestamp(f.type.unit, "UTC")) if odd else f for f, odd in zip(schema, zoned, strict=True)])
 
 
 def _roll_back(cursor: duckdb.DuckDBPyConnection) -> None:

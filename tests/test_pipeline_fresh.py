@@ -15,7 +15,7 @@ from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
 from pipeline import jobs
 from pipeline.recent import Recent
-from queries import fresh_parts
+from queries import fresh_parts, merging
 
 TOKENS = attribute("gen_ai.usage.completion_tokens", 11)
 
@@ -115,9 +115,9 @@ def test_parts_of_an_hour_are_made_one_and_every_row_stays(room: EngineRoom) -> 
     counted = 'select count(*) as n, sum("rows")::bigint as total from parts where relation = $relation'
     for relation in ("spans", "requests"):
         assert room.store.rows(counted, {"relation": relation}) == [{"n": 5, "total": 5}]
-        assert fresh_parts.merge_next(room.store, relation, many=3) == 3
-        assert room.store.rows(counted, {"relation": relation}) == [{"n": 3, "total": 5}]
-        assert fresh_parts.merge_next(room.store, relation, many=3) == 0
+        assert merging.merge_next(room.store, relation, many=3) == 5
+        assert room.store.rows(counted, {"relation": relation}) == [{"n": 1, "total": 5}]
+        assert merging.merge_next(room.store, relation, many=3) == 0
     assert requests(room) == before
     assert room.store.rows("select count(distinct span_id) as n from spans") == [{"n": 5}]
 
@@ -126,6 +126,6 @@ def test_a_part_whose_traces_wait_for_assembly_is_not_merged_away(room: EngineRo
     for number in range(1, 4):
         put(room, engine(number))
         dict(room.steps())["load"]()
-    assert fresh_parts.merge_next(room.store, "spans", many=2) == 0
+    assert merging.merge_next(room.store, "spans", many=2) == 0
     room.drain()
-    assert fresh_parts.merge_next(room.store, "spans", many=2) == 2
+    assert merging.merge_next(room.store, "spans", many=2) == 3

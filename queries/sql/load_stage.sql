@@ -5,8 +5,8 @@ with range_of as (
     select min(start_unix_nano) - $margin_ns as first, max(start_unix_nano) + $margin_ns as last from incoming
 ),
 held as (
-    select trace_id, span_id, name, duration_s, status, start_unix_nano, attributes
-    from spans
+    select trace_id, span_id, name, duration_s, status, start_unix_nano, attributes, numbers
+    from stored_spans
     where start_unix_nano between (select first from range_of) and (select last from range_of)
     and (trace_id, span_id) in (select (trace_id, span_id) from incoming)
 ),
@@ -15,9 +15,12 @@ paired as (
         incoming.*,
         row_number() over copies as place,
         held.trace_id is not null as is_held,
-        (incoming.name, incoming.duration_s, incoming.status, incoming.start_unix_nano, incoming.attributes) as content,
+        (incoming.name, incoming.duration_s, incoming.status, incoming.start_unix_nano, incoming.attributes, incoming.numbers) as content,
         coalesce(
-            case when held.trace_id is not null then (held.name, held.duration_s, held.status, held.start_unix_nano, held.attributes) end,
+            case
+                when held.trace_id is not null
+                then (held.name, held.duration_s, held.status, held.start_unix_nano, held.attributes, held.numbers)
+            end,
             first_value(content) over copies
         ) as kept
     from incoming

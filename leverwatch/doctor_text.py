@@ -1,0 +1,143 @@
+"""A diagnosis as JSON has it in, lines for a terminal of 120 columns out: replicas that are alike share one block."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+WIDTH = 118
+MOST_ROWS, MOST_REPLICAS = 12, 8
+STATUS = {
+    0: "every core metric can be computed where it applies",
+    1: "a core metric cannot be computed",
+    3: "cannot tell: no requests in this period",
+}
+ROLES = {"parts": "its spans are parts of others' requests", "housekeeping": "start-up spans alone, no request yet"}
+Diagnosis = Mapping[str, Any]
+
+
+def text(told: Diagnosis) -> str:
+    """The whole diagnosis, plain ASCII."""
+    sections = [_head(told), *_blocks(told["replicas"]), *_others(told)]
+    whole = "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
+    return whole.encode("ascii", "replace").decode()
+
+
+def _head(told: Diagnosis) -> list[str]:
+    fresh = told["freshness"]
+    waits = ", ".join(f"{count:,} {signal}" for signal, count in fresh["pending"].items()) or "nothing"
+    newest = f"{_when(fresh['newest_event_at'])}, {_age(fresh['newest_event_age_s'])}" if fresh["newest_event_at"] else "none"
+    unassembled = f"; {fresh['unassembled']:,} traces wait to be assembled" if fresh["unassembled"] else ""
+    return [
+        f"{_when(told['since'])} to {_when(told['until'])}: {told['requests']:,} requests; {STATUS[told['status']]}",
+        f"newest event {newest}; waiting to be loaded: {waits}{unassembled}",
+    ]
+
+
+def _blocks(replicas: Sequence[Diagnosis]) -> Iterator[list[str]]:
+    alike: dict[str, list[Diagnosis]] = {}
+    for one in replicas:
+        alike.setdefault(_likeness(one), []).append(one)
+    for group in alike.values():
+        yield [*_replicas(group), *_core(group), *_columns(group)]
+
+
+def _likeness(one: Diagnosis) -> str:
+    states = [(each.get("metric", each.get("column")), each["state"], each["why"]) for each in (*one["core"], *one["columns"])]
+    return str((one["dialect"], one["version"], one["stands"], one["roles"] if one["stands"] == "parts" else (), states))
+
+
+def _replicas(group: Sequence[Diagnosis]) -> Iterator[str]:
+    for one in group[:MOST_REPLICAS]:
+        name = f"{one['replica'] or '(no replica named)'}: {' '.join(filter(None, (one['dialect'], one['version'])))}"
+        seen = f"last seen {_when(one['last_seen_at'])}, {_age(one['last_seen_age_s'])}"
+        stands = {
+            "requests": f"{one['requests']:,} requests{_sampled(one['sampled'])}",
+            "silent": "SILENT: no request in this period",
+        }.get(one["stands"]) or f"{ROLES[one['stands']]}: {one['spans']:,} spans, {', '.join(one['roles'])}"
+        yield from _wrapped(f"{name}, {stands}; {seen}", "", "    ")
+    if len(group) > MOST_REPLICAS:
+        yield f"and {len(group) - MOST_REPLICAS} more like these (--format json has them)"
+
+
+def _sampled(sampled: Diagnosis | None) -> str:
+    if sampled is None or sampled["state"] == "whole":
+        return ""
+    said = {
+        "sampled": "totals are scaled" if sampled["weight"] is None else f"totals are scaled by {sampled['weight']:.3g}",
+        "few": "too few to scale: totals are refused",
+        "excess": "the counter is not of all that it serves",
+    }[sampled["state"]]
+    return f" ({100 * sampled['fraction']:.0f} % of requests send spans: {said})"
+
+
+def _core(group: Sequence[Diagnosis]) -> Iterator[str]:
+    told: dict[str, str] = {}
+    for place, core in enumerate(group[0]["core"]):
+        shares = [one["core"][place]["coverage"] for one in group]
+        shown = {"computed": _percent(shares), "missing": "NO", "not_applicable": "n/a"}[core["state"]]
+        why = f"as {told[core['why']]}" if core["why"] in told else core["why"]
+        told.setdefault(core["why"], core["metric"]) if core["why"] else None
+        yield from _wrapped(f"{core['metric']:<24}{shown:<10}{why}", "  ", " " * 36)
+
+
+def _columns(group: Sequence[Diagnosis]) -> Iterator[str]:
+    columns = group[0]["columns"]
+    complete = [one["column"] for one in columns if one["state"] == "complete"]
+    if complete:
+        yield from _wrapped(f"{'complete':<24}{', '.join(complete)}", "  ", " " * 26)
+    for state in ("partial", "missing"):
+        places = [place for place, one in enumerate(columns) if one["state"] == state]
+        if places:
+            yield f"  {state}"
+        for place in places:
+            shares = _percent([one["columns"][place]["coverage"] for one in group]) if state == "partial" else ""
+            name = f"{columns[place]['column']} {shares}".strip()
+            yield from _wrapped(f"{name:<32}{columns[place]['why']}", "    ", " " * 36)
+
+
+def _others(told: Diagnosis) -> Iterator[list[str]]:
+    unknown = [f"{row['spans']:>12,}  {row['scope'] or '(no scope)'} of {row['service'] or '(no service)'}" for row in told["unknown"]]
+    yield _section("spans that no dialect reads, by scope and service", unknown)
+    values = [f"{row['values']:>12,}  {row['column']}: {row['reason']}" for row in told["quarantine"]]
+    yield _section("impossible values, set aside", values)
+    failing = [f"{row['sender']}: {row['reason']}" for row in told["scrapes"] if row["is_failing"]]
+    yield _section("scrape targets that fail", failing)
+    yield _section("clocks", [f"{row['sender']}: {row['said']}" for row in told["senders"] if row["said"]])
+    rows = sorted(told["ledger"], key=lambda row: (-row["rejected"] - row["dropped"], row["sender"], row["signal"]))
+    yield _section("received = stored + duplicate + rejected + dropped + pending", [line for row in rows for line in _ledger(row)])
+
+
+def _ledger(row: Diagnosis) -> Iterator[str]:
+    counts = " + ".join(f"{row[name]:,}" for name in ("stored", "duplicate", "rejected", "dropped", "pending"))
+    reasons = "; ".join(f"{each['reason']} ({each['items']:,})" for each in row["reasons"][:3])
+    yield f"{row['sender']} {row['signal']}: {row['received']:,} = {counts}{f'; {reasons}' if reasons else ''}"
+
+
+def _section(title: str, rows: Sequence[str]) -> list[str]:
+    if not rows:
+        return []
+    lines = [title, *(line for row in rows[:MOST_ROWS] for line in _wrapped(row, "  ", "      "))]
+    return [*lines, f"  and {len(rows) - MOST_ROWS} more (--format json has them)"] if len(rows) > MOST_ROWS else lines
+
+
+def _wrapped(line: str, first: str, later: str) -> list[str]:
+    return textwrap.wrap(line, WIDTH, initial_indent=first, subsequent_indent=later, drop_whitespace=True) or [first]
+
+
+def _percent(shares: Sequence[float]) -> str:
+    """One share, or the range of several: 100 % is all, and not nearly all."""
+    low, high = (f"{min(100 * share, 100 if share == 1 else 99.9):.3g}" for share in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low}-{high} %"
+
+
+def _when(moment: str) -> str:
+    return f"{moment[:19]}Z"
+
+
+def _age(age_s: float) -> str:
+    for unit_s, unit in ((86400, "days"), (3600, "h"), (60, "min")):
+        if age_s >= 2 * unit_s:
+            return f"{age_s / unit_s:.0f} {unit} ago"
+    return f"{max(age_s, 0):.0f} s ago"

@@ -1,0 +1,207 @@
+"""Frames of what a store holds in, findings per replica and dialect out: what is known of its requests, and what keeps a metric away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+import polars as pl
+
+from leverwatch.remedies import GROUPS, TAP, Heard, remedy
+from pipeline.metrics import Metric, by_name
+from queries.metric_sql import columns_of
+
+CORE = ("skipped_token_ratio", "cache_hit_rate", "draft_acceptance", "net_itl_s", "interconnect_efficiency")
+METRICS: tuple[Metric, ...] = tuple(by_name()[name] for name in CORE)
+# A metric of what a fleet may not do at all: the sign in its requests, and the signals of samples, that it does it; else why not.
+ONLY_WHERE: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "draft_acceptance": ("speculates", ("draft_tokens_total",), "no speculation seen: no lever, no draft, no counter of drafts"),
+    "interconnect_efficiency": ("moves", ("kv_transfer_s", "kv_transfer_bytes"), "no KV transfer seen"),
+}
+Row = Mapping[str, Any]
+
+
+class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One column of `requests`: the share of requests that have it (0..1), and where some lack it, why and what brings it."""
+
+    column: str
+    group: str
+    state: Literal["complete", "partial", "missing"]
+    coverage: float
+    why: str = ""
+
+
+class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One core metric: how many requests count for it, the share that has its inputs (0..1), and what keeps it from the others."""
+
+    metric: str
+    state: Literal["computed", "missing", "not_applicable"]
+    requests: int
+    coverage: float
+    why: str = ""
+
+
+class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Spans of a replica held against its counter of requests: `fraction` (0..1) of them sent one; totals times `weight`, if there is one."""
+
+    replica: str
+    state: str
+    spans: int
+    counted: int
+    fraction: float
+    weight: float | None
+
+
+class Replica(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One replica in one dialect. `stands` says what its spans are: requests, parts of others' requests, nothing, or silent for a while."""
+
+    replica: str | None
+    dialect: str | None
+    version: str | None
+    stands: Literal["requests", "parts", "housekeeping", "silent"]
+    roles: tuple[str, ...]
+    requests: int
+    spans: int
+    last_seen_at: datetime
+    last_seen_age_s: float
+    core: tuple[Core, ...] = ()
+    columns: tuple[Column, ...] = ()
+    sampled: Sampled | None = None
+
+
+def replicas(seen: Mapping[str, pl.DataFrame], now: datetime) -> list[Replica]:
+    """Every replica and dialect: those with requests, then those whose spans are parts of others', then those that fell silent.
+
+    `seen` has the frames `coverage`, `spans`, `samples`, `sampling` and `last_seen`, as the questions of these names give them.
+    """
+    spoke = {(row["replica"], row["dialect"]): row for row in _speakers(seen["spans"]).to_dicts()}
+    sampled = {row["replica"]: msgspec.convert(row, Sampled) for row in seen["sampling"].to_dicts()}
+    hears = _Ears(seen)
+    served = seen["coverage"].sort("replica", "engine").to_dicts()
+    found = [_serving(row, spoke.pop(_key(row), {}), hears, sampled, now) for row in served]
+    found += [_beside(row, now) for key, row in sorted(spoke.items(), key=lambda item: tuple(map(str, item[0]))) if key[1] is not None]
+    known = {(one.replica, one.dialect) for one in found}
+    quiet = (row for row in seen["last_seen"].sort("replica", "engine").to_dicts() if _key(row) not in known)
+    return [*found, *(_silent(row, now) for row in quiet)]
+
+
+def status(found: Sequence[Replica]) -> int:
+    """0: every core metric can be computed of every replica with requests, where it applies; 1: one cannot; 3: there are no requests."""
+    serving = [one for one in found if one.stands == "requests"]
+    if not serving:
+        return 3
+    return int(any(core.state == "missing" for one in serving for core in one.core))
+
+
+def columns(row: Row, heard: Heard) -> tuple[Column, ...]:
+    """The columns that matter, of the requests that a row of `coverage` counts."""
+    return tuple(_column(name, group, row, heard) for group, names in GROUPS.items() for name in names)
+
+
+def core(row: Row, why: Mapping[str, str], heard: Heard) -> tuple[Core, ...]:
+    """The core metrics of the requests that a row of `coverage` counts; `why` says of each column what brings it."""
+    return tuple(_core(metric, row, why, heard) for metric in METRICS)
+
+
+def _serving(row: Row, spoke: Row, hears: _Ears, sampled: Mapping[str, Sampled], now: datetime) -> Replica:
+    heard = hears.of(row)
+    of_columns = columns(row, heard)
+    last = max(row["last_seen_at"], spoke.get("last_seen_at", row["last_seen_at"]))
+    return Replica(
+        replica=row["replica"],
+        dialect=row["engine"],
+        version=row["version"],
+        stands="requests",
+        roles=tuple(spoke.get("roles", ())),
+        requests=row["requests"],
+        spans=spoke.get("spans", 0),
+        last_seen_at=last,
+        last_seen_age_s=_age_s(last, now),
+        core=core(row, {one.column: one.why for one in of_columns}, heard),
+        columns=of_columns,
+        sampled=sampled.get(row["replica"]),
+    )
+
+
+def _column(name: str, group: str, row: Row, heard: Heard) -> Column:
+    held, requests = row[f"{name}_n"], row["requests"]
+    if held == requests:
+        return Column(name, group, "complete", 1.0)
+    why = remedy(name, row["engine"] or "", heard, some=held > 0)
+    return Column(name, group, "partial" if held else "missing", held / requests, why)
+
+
+def _core(metric: Metric, row: Row, why: Mapping[str, str], heard: Heard) -> Core:
+    known, counting = row[f"known:{metric.name}"], row[f"counts:{metric.name}"]
+    coverage, lacks = known / row["requests"], "; ".join(_lacks(metric, row, why))
+    if counting:
+        return Core(metric.name, "computed", counting, coverage, lacks if known < row["requests"] else "")
+    sign, signals, absent = ONLY_WHERE.get(metric.name, ("", (), ""))
+    if sign and not row[sign] and not any(signal in signals for signal, _ in heard.samples):
+        return Core(metric.name, "not_applicable", 0, coverage, absent)
+    if known and (not sign or known == row["requests"]):
+        return Core(metric.name, "not_applicable", 0, coverage, f"no request with {metric.known_when}")
+    return Core(metric.name, "missing", 0, coverage, lacks or f"no request with {metric.known_when}")
+
+
+def _lacks(metric: Metric, row: Row, why: Mapping[str, str]) -> Iterator[str]:
+    """What stands between a metric and the requests that do not count for it, an input at a time; each reason once."""
+    inputs = sorted(columns_of(metric), key=lambda name: int(row[f"{name}_n"]))
+    lacking = [name for name in inputs if row[f"{name}_n"] < row["requests"]]
+    none = [name for name in lacking if not row[f"{name}_n"]]
+    told: set[str] = set()
+    for name in none or lacking:
+        if why[name] not in told:
+            told.add(why[name])
+            yield f"{name}: {why[name]}"
+
+
+def _speakers(spans: pl.DataFrame) -> pl.DataFrame:
+    return spans.group_by("replica", "dialect").agg(
+        pl.col("role").drop_nulls().unique().sort().alias("roles"), pl.col("spans").sum(), pl.col("last_seen_at").max()
+    )
+
+
+def _beside(row: Row, now: datetime) -> Replica:
+    """A sender that no request stands for: a gateway, a client, the tap, the prefill leg of a pair, or an engine that only started."""
+    stands: Literal["parts", "housekeeping"] = "housekeeping" if set(row["roles"]) <= {"housekeeping"} else "parts"
+    last = row["last_seen_at"]
+    return Replica(row["replica"], row["dialect"], None, stands, tuple(row["roles"]), 0, row["spans"], last, _age_s(last, now))
+
+
+def _silent(row: Row, now: datetime) -> Replica:
+    last = row["last_seen_at"]
+    return Replica(row["replica"], row["engine"], None, "silent", (), 0, 0, last, _age_s(last, now))
+
+
+class _Ears:
+    """What is heard of each replica beside its requests."""
+
+    def __init__(self, seen: Mapping[str, pl.DataFrame]) -> None:
+        of_tap = seen["spans"].filter((pl.col("dialect") == TAP) & pl.col("replica").is_not_null())
+        self._tapped = set(of_tap["replica"].to_list())
+        self._samples = seen["samples"].filter(pl.col("most") > 0).sort("name").to_dicts()
+        self._serving = set(seen["coverage"]["replica"].to_list())
+
+    def of(self, row: Row) -> Heard:
+        """What is heard of the replica of a row of `coverage`.
+
+        Samples of its engine under a name that serves nothing, such as host and port of a scrape, may be its own: they count.
+        """
+        mine = {
+            sample["signal"]: sample["name"]
+            for sample in self._samples
+            if sample["replica"] == row["replica"] or (sample["engine"] == row["engine"] and sample["replica"] not in self._serving)
+        }
+        return Heard(bool(row["has_body"]) or row["replica"] in self._tapped, tuple(mine.items()))
+
+
+def _key(row: Row) -> tuple[str | None, str | None]:
+    return row["replica"], row["engine"]
+
+
+def _age_s(moment: datetime, now: datetime) -> float:
+    return round((now - moment).total_seconds(), 3)
+

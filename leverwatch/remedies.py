@@ -1,0 +1,110 @@
+"""A column of `requests`, an engine and what is seen of a replica in; why the column is missing and what brings it out."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from collectors.dialects import deployment, shipped, why_missing
+
+# The columns that matter, by what they tell.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "who": ("model", "engine_version", "tenant", "route", "replica", "hardware", "topology", "gpus"),
+    "levers": ("levers", "arms"),
+    "tokens": ("prompt_tokens", "cached_tokens", "output_tokens"),
+    "times": ("queue_s", "prefill_s", "decode_s", "ttft_s", "e2e_s", "tpot_s"),
+    "drafts": ("draft_tokens", "accepted_tokens", "verify_steps", "accepted_by_position"),
+    "transfer": ("prefill_replica", "decode_replica", "kv_transfer_bytes", "kv_transfer_s", "link_peak_bytes_per_s"),
+    "load": ("batch_at_admission", "concurrency", "queue_depth", "kv_usage", "preemptions"),
+    "answer": ("outcome", "finish_reason", "temperature", "samples_n"),
+}
+COLUMNS = tuple(column for columns in GROUPS.values() for column in columns)
+TAP = "response_tap"
+# The signals of samples that say, of a replica, what a column would say of a request.
+IN_SAMPLES: dict[str, tuple[str, ...]] = {
+    "cached_tokens": ("cached_tokens_total", "cached_tokens"),
+    "draft_tokens": ("draft_tokens_total",),
+    "accepted_tokens": ("accepted_tokens_total",),
+    "verify_steps": ("verify_steps_total",),
+    "kv_transfer_s": ("kv_transfer_s",),
+    "kv_transfer_bytes": ("kv_transfer_bytes",),
+    "batch_at_admission": ("running_requests",),
+    "queue_depth": ("queue_depth",),
+    "kv_usage": ("kv_usage",),
+    "preemptions": ("preemptions_total",),
+}
+_OF_NOBODY = {
+    "tpot_s": "needs decode_s, and output_tokens of 2 or more",
+    "concurrency": "no sender states it, and this version does not work it out from spans that overlap",
+    "levers": "set leverwatch.lever.<name> = its setting in OTEL_RESOURCE_ATTRIBUTES or in the registry",
+    "arms": "set leverwatch.arm.<name> = treated or control in OTEL_RESOURCE_ATTRIBUTES or in the registry; without control there is no gain",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What is heard of a replica beside its requests: whether the response tap speaks for it, and by signal the samples' own name."""
+
+    tap: bool = False
+    samples: tuple[tuple[str, str], ...] = ()
+
+
+NOTHING = Heard()
+
+
+def remedy(column: str, engine: str, heard: Heard = NOTHING, *, some: bool = False) -> str:
+    """Why requests of an engine lack a column (where `some`: some of them), and what brings it: one sentence, never empty."""
+    if column in _OF_NOBODY:
+        return _OF_NOBODY[column]
+    if column == "replica":
+        first, second, *_ = deployment().replica.keys
+        return f"the sender's address stands in its place: set {first} or {second} in OTEL_RESOURCE_ATTRIBUTES"
+    said = _of_tap(column) if heard.tap else ""
+    said = said or _of_dialect(column, engine, some=some)
+    if "response tap" in said:
+        said += "; `leverwatch tap` prints the tap"
+    scraped = next((name for signal, name in heard.samples if signal in IN_SAMPLES.get(column, ())), "")
+    if scraped and "scrape" in said:
+        return f"no request says it; `samples` has it of the replica ({scraped})"
+    return f"{said}; `samples` has it of the replica ({scraped})" if scraped else said
+
+
+def _of_tap(column: str) -> str:
+    """What is in the way where the tap speaks already."""
+    reads, cannot = _reads(TAP), why_missing(TAP)
+    if column not in reads:
+        return ""
+    key = "draft_tokens" if column in GROUPS["drafts"] else column
+    own = next(dialect.cannot for dialect in shipped() if dialect.dialect == TAP)
+    return f"the tap speaks, and no answer said it: {cannot[key]}" if key in own else "the tap speaks, and no answer said it"
+
+
+def _of_dialect(column: str, engine: str, *, some: bool) -> str:
+    own = {signal: why for dialect in shipped() if engine in (dialect.dialect, dialect.speaks_for) for signal, why in dialect.cannot.items()}
+    keys = _reads(engine).get(column, ())
+    if column in own or not keys or column in deployment().signals:
+        return why_missing(engine)[column]
+    if some:
+        return f"some requests did not say {_listed(keys)}: those that failed, were aborted or did not stream, or another version's"
+    return f"it is read from {_listed(keys)}, and no request said that: is the sender's version one that is read (docs/engines.md)?"
+
+
+@functools.cache
+def _reads(engine: str) -> dict[str, tuple[str, ...]]:
+    """Signal -> what an engine's dialects read it from: attributes, events, stages."""
+    found: dict[str, tuple[str, ...]] = {}
+    for dialect in shipped():
+        if engine not in (dialect.dialect, dialect.speaks_for):
+            continue
+        for signal, sources in dialect.signals.items():
+            found[signal] = (*found.get(signal, ()), *(source.key for source in sources))
+        for event in dialect.events:
+            found[event.signal] = (*found.get(event.signal, ()), *(f"event {name}" for name in event.names))
+        for rule in dialect.spans:
+            if rule.gives:
+                found[rule.gives] = (*found.get(rule.gives, ()), *(f"span {name}" for name in rule.names))
+    return {signal: tuple(dict.fromkeys(keys)) for signal, keys in found.items()}
+
+
+def _listed(keys: tuple[str, ...], most: int = 3) -> str:
+    return " or ".join(keys[:most]) + (" or others" if len(keys) > most else "")
