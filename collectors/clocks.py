@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from collectors.rows import Rows
-from collectors.spool import Record
+from collectors.spool_records import Record
 
 AHEAD_S = 60
 SAID = f"ended more than {AHEAD_S} s after they came: the sender's clock runs ahead"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from collectors.spool import Record
+from collectors.spool_records import Record
 
 MINUTE_NS = 60_000_000_000
 COUNTS = ("received", "stored", "duplicate", "rejected", "dropped", "late")

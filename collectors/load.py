@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 
+import polars as pl
+import pyarrow as pa
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from collectors import decode, load_evaluations, load_imported, otlp_logs
+from collectors import decode, load_evaluations, load_imported, otlp_logs, set_aside
 from collectors.deployed import Deployed
 from collectors.door import items_of
 from collectors.fresh import Fresh
@@ -17,24 +21,37 @@ from collectors.ledger import Note, Tallies
 from collectors.load_evaluations import EvaluationBatch
 from collectors.load_samples import SampleLoader
 from collectors.load_spans import SpanLoader
-from collectors.spool import Position, Record, Spool
+from collectors.spool import Spool
+from collectors.spool_records import Damage, Position, Record
 from collectors.waiting import Waiting
+from queries.data_errors import DATA_ERRORS
 from queries.store import Store
 
-BATCH_LIMIT_BYTES = 48 * 1024 * 1024
+log = logging.getLogger("leverwatch")
+
+BATCH_LIMIT_BYTES = 32 * 1024 * 1024
 BATCH_LIMIT_SPANS = 150_000
 FRESH_BATCHES = 4  # that wait for assembly in memory; what came before those is read from the store
 # The reference parser, at the door until the kernels are compiled, takes what they do not: deeper nesting, larger bodies.
 UNSOUND = "body is nested too deep"
+DAMAGED = "damaged in the spool"
+# What one odd body can cause; anything else (no space, no memory) is tried again.
+DATA_FAULTS = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+    pa.ArrowException, pl.exceptions.PolarsError, *DATA_ERRORS,
+)  # fmt: skip
 
 
 @dataclass(slots=True)
 class _Batch:
-    """The next records, which of them cannot be taken and why, and for how many items each counts."""
+    """The next records, which of them cannot be taken and why, for how many items each counts, and what is damaged between them."""
 
     records: list[Record] = field(default_factory=list)
     refused: dict[int, str] = field(default_factory=dict)
     items: list[int] = field(default_factory=list)
+    damaged: list[Damage] = field(default_factory=list)
+    after: Position | None = None
+    stored_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -73,29 +90,65 @@ class Loader:
     def count_waiting(self, spool: Spool) -> None:
         """Counts what an earlier process left in the spool. To be called once, before anything is put into it."""
         for record in spool.read(self.position(), spool.backlog_bytes + 1):
+            if isinstance(record, Damage):
+                continue
             counted = decode.counted(record.body, record.counts).spans if record.counts else items_of(record.signal, record.body)
             self.waiting.add(record.sender, record.signal, counted)
 
     def load_next(self, spool: Spool) -> int:
         """Loads one batch of what waits, if anything does. Gives the number of bodies taken."""
-        batch = _batch(spool, self.position())
-        records, notes = batch.records, self._take_notes()
+        return self._load_next(spool, None)
+
+    def _load_next(self, spool: Spool, limit_records: int | None) -> int:
+        """Loads a batch; where it cannot be loaded, fewer records at once, until the one at fault is alone and is set aside."""
+        batch = _batch(spool, self.position(), limit_records)
+        notes = self._take_notes()
         try:
-            self._load(records, batch.refused, notes)
-        except BaseException:
+            self._load(batch, notes)
+        except BaseException as error:
             for note in notes:
                 self._notes.put(note)
-            raise
-        if records:
-            spool.loaded(records[-1].after, sum(record.stored_bytes for record in records))
-        for record, items in zip(records, batch.items, strict=True):
+            if not isinstance(error, DATA_FAULTS) or not batch.records:
+                raise
+            if len(batch.records) > 1:
+                return self._load_next(spool, max(1, len(batch.records) // 8))
+            self._load(self._without_fault(batch, error), [])
+        if batch.after is not None:
+            spool.loaded(batch.after, batch.stored_bytes)
+        for record, items in zip(batch.records, batch.items, strict=True):
             self.waiting.add(record.sender, record.signal, -items)
-        return len(records)
+        return len(batch.records) + len(batch.damaged)
 
-    def _load(self, records: list[Record], refused: dict[int, str], notes: list[Note]) -> None:
-        if not records and not notes:
+    def _without_fault(self, batch: _Batch, error: BaseException) -> _Batch:
+        """A batch of one record that cannot be loaded, as one without it."""
+        record, items = batch.records[0], batch.items[0]
+        reason = f"body cannot be loaded: {type(error).__name__}"
+        log.warning("a body of %s cannot be loaded and is set aside", record.sender, exc_info=error)
+        self._set_aside(record, f"{reason}: {error}")
+        self._notes.put(Note(record.sender, record.signal, record.received_unix_nano, reason, max(items, 1)))
+        return _Batch(damaged=batch.damaged, after=batch.after)
+
+    def _keep_aside(self, batch: _Batch) -> None:
+        """Puts what is refused or damaged into files of its own, before the position moves past it."""
+        for place, reason in batch.refused.items():
+            self._set_aside(batch.records[place], reason)
+        for damage in batch.damaged:
+            log.warning("%d bytes of the spool are damaged and set aside", len(damage.content))
+            name = f"{damage.after.segment:09d}-{damage.after.byte_offset:010d}-damaged"
+            set_aside.keep(self._store.folder, name, damage.content, {"reason": DAMAGED})
+            self._notes.put(Note("unknown", "unknown", time.time_ns(), DAMAGED))
+
+    def _set_aside(self, record: Record, reason: str) -> None:
+        told: dict[str, str | int] = {"reason": reason, "sender": record.sender, "signal": record.signal}
+        about = told | {"received_unix_nano": record.received_unix_nano}
+        name = f"{record.after.segment:09d}-{record.after.byte_offset:010d}-{record.signal}"
+        set_aside.keep(self._store.folder, name, record.body, about)
+
+    def _load(self, batch: _Batch, notes: list[Note]) -> None:
+        if batch.after is None and not notes:
             return
-        found = _sorted(records, refused)
+        self._keep_aside(batch)
+        found = _sorted(batch.records, batch.refused)
         self._deployed.hash_evaluations(found.evaluations)
         span_batch = self._spans.prepare(found.spans, found.refused) if found.spans else None
         sample_batch = self._samples.prepare(found.samples) if found.samples else None
@@ -110,10 +163,9 @@ class Loader:
                 self._samples.store(transaction, sample_batch, tallies)
             load_evaluations.store(transaction, found.evaluations, tallies)
             load_imported.store(transaction, found.requests, tallies, self._deployed.hasher)
-            if records:
-                after = records[-1].after
+            if batch.after is not None:
                 transaction.execute("delete from spool_position")
-                position = {"segment": after.segment, "byte_offset": after.byte_offset}
+                position = {"segment": batch.after.segment, "byte_offset": batch.after.byte_offset}
                 transaction.execute("insert into spool_position values ($segment, $byte_offset)", position)
             if len(tallies):
                 transaction.insert("ingest_entries", tallies.rows())
@@ -129,21 +181,27 @@ class Loader:
             return notes
 
 
-def _batch(spool: Spool, start: Position) -> _Batch:
+def _batch(spool: Spool, start: Position, limit_records: int | None) -> _Batch:
     """The next records, as many as stay within what a batch may grow to, one at least. One body must not hold up all that come after it."""
     batch = _Batch()
     spans = expanded_bytes = 0
     for record in spool.read(start, BATCH_LIMIT_BYTES):
-        checked = decode.counted(record.body, record.counts) if record.signal == "traces" else None
-        reason = "" if checked is None else checked.too_large if checked.sound else UNSOUND
-        if checked is not None and not reason:
-            spans, expanded_bytes = spans + checked.spans, expanded_bytes + checked.expanded_bytes
-            if batch.records and (spans > BATCH_LIMIT_SPANS or expanded_bytes > decode.LIMIT_EXPANDED_BYTES):
-                break
-        if reason:
-            batch.refused[len(batch.records)] = reason
-        batch.records.append(record)
-        batch.items.append(checked.spans if checked is not None and checked.sound else items_of(record.signal, record.body))
+        if isinstance(record, Damage):
+            batch.damaged.append(record)
+        else:
+            checked = decode.counted(record.body, record.counts) if record.signal == "traces" else None
+            reason = "" if checked is None else checked.too_large if checked.sound else UNSOUND
+            if checked is not None and not reason:
+                spans, expanded_bytes = spans + checked.spans, expanded_bytes + checked.expanded_bytes
+                if batch.records and (spans > BATCH_LIMIT_SPANS or expanded_bytes > decode.LIMIT_EXPANDED_BYTES):
+                    break
+            if reason:
+                batch.refused[len(batch.records)] = reason
+            batch.records.append(record)
+            batch.items.append(checked.spans if checked is not None and checked.sound else items_of(record.signal, record.body))
+        batch.after, batch.stored_bytes = record.after, batch.stored_bytes + record.stored_bytes
+        if len(batch.records) == limit_records:
+            break
     return batch
 
 

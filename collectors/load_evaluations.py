@@ -9,7 +9,7 @@ import pyarrow as pa
 from collectors import evaluations
 from collectors.evaluations import Evaluation, EvaluationError
 from collectors.ledger import Tallies, Tally
-from collectors.spool import Record
+from collectors.spool_records import Record
 from queries import files
 from queries.store import Transaction
 

@@ -10,7 +10,7 @@ from collectors.identity import Hasher
 from collectors.imported import ImportedError
 from collectors.ledger import Tallies
 from collectors.load_spans import AHEAD
-from collectors.spool import Record
+from collectors.spool_records import Record
 from queries import files
 from queries.store import Transaction
 

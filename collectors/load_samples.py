@@ -12,7 +12,7 @@ from collectors import dialects, meanings, otlp_metrics, prometheus_text, sample
 from collectors.ledger import Tallies
 from collectors.prometheus_text import PrometheusTextError
 from collectors.samples import Sample, Skipped
-from collectors.spool import Record
+from collectors.spool_records import Record
 from queries import files
 from queries.store import Transaction
 

@@ -19,7 +19,7 @@ from collectors.fresh import Fresh, fresh
 from collectors.ledger import Tallies
 from collectors.lever_runs import runs
 from collectors.marks import odd_marks
-from collectors.spool import Record
+from collectors.spool_records import Record
 from collectors.stored_ids import seen_before
 from queries import files, fresh_parts
 from queries.store import Store, Transaction

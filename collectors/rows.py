@@ -99,10 +99,11 @@ def span_rows(tables: Tables, spoken: Spoken, facts: Deployment, arrivals: list[
     table = pa.table(columns)
     if not good.all():
         table, arrival = table.filter(pa.array(good)), arrival[good]
-    return Rows(table, arrival, _told_apart(tables.buffer, spans[good]), refused)
+    return Rows(table, arrival, told_apart(tables.buffer, spans[good]), refused)
 
 
-def _told_apart(buffer: Bytes, spans: Ints) -> Ids:
+def told_apart(buffer: Bytes, spans: Ints) -> Ids:
+    """What tells the spans of a batch apart."""
     traces, ids = np.ascontiguousarray(spans[:, at.TRACE]), np.ascontiguousarray(spans[:, at.SPAN])
     of_trace, of_span = np.empty(len(spans), np.uint64), np.empty(len(spans), np.uint64)
     wire_ids.hash_ids(buffer, traces, ids, of_trace, of_span)

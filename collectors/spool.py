@@ -1,8 +1,7 @@
 """Raw export bodies in, durable records out: what an acknowledgement rests on.
 
-Bodies that wait at the same moment share one write and one sync; an idle spool syncs at once. Segments are files of
-records `length, crc32, arrival time, sender length, signal, sender, body`; a torn tail, never acknowledged, is cut at start. Where the
-door has counted what a body holds, the signal's highest bit is set and the counts stand before the sender.
+Bodies that wait at the same moment share one write and one sync; an idle spool syncs at once. Segments are files of records
+(`spool_records`); a torn tail, never acknowledged, is cut at start.
 """
 
 from __future__ import annotations
@@ -10,54 +9,23 @@ from __future__ import annotations
 import itertools
 import os
 import queue
-import struct
 import threading
-import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from collectors.free_space import FreeSpace
+from collectors.spool_records import Damage, Position, Record, packed, records
 
-HEADER, ARRIVAL = struct.Struct("<IIqHB"), struct.Struct("<qB")
-COUNTED, COUNTS_SIZE = 0x80, struct.Struct("<H")
-SIGNALS = ("traces", "metrics", "logs", "scrapes", "evaluations", "requests")  # a record holds the number: append only
 SEGMENT_LIMIT_BYTES = 64 * 1024 * 1024
 BACKLOG_LIMIT_BYTES = 512 * 1024 * 1024
 
 
 class SpoolFullError(RuntimeError):
     """More is waiting to be loaded than the spool may hold, or the disk is nearly full; the sender is to come again later."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
-    """A place in the spool: a segment's number and an offset in it."""
-
-    segment: int
-    byte_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One body as it was received, and the position behind it."""
-
-    signal: str
-    sender: str
-    received_unix_nano: int
-    body: bytes
-    after: Position
-    counts: bytes = b""
-
-    @property
-    def stored_bytes(self) -> int:
-        """What the record takes in the spool."""
-        counted = COUNTS_SIZE.size + len(self.counts) if self.counts else 0
-        return HEADER.size + counted + len(self.sender.encode()) + len(self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +65,7 @@ class Spool:
         short = self.free_space.shortage()
         if short:
             raise SpoolFullError(short)
-        name = sender.encode()[:65535]
-        number = SIGNALS.index(signal) | (COUNTED if counts else 0)
-        counted = COUNTS_SIZE.pack(len(counts)) + counts if counts else b""
-        checksum = _checksum(received_unix_nano, number, counted + name, body)
-        head = HEADER.pack(len(body), checksum, received_unix_nano, len(name), number)
-        record = b"".join((head, counted, name, body))
+        record = packed(signal, sender, received_unix_nano, body, counts)
         with self._lock:
             if self._backlog_bytes + len(record) > self._limit_backlog_bytes:
                 msg = f"{self._backlog_bytes} bytes wait to be loaded; the bound is {self._limit_backlog_bytes}"
@@ -128,18 +91,18 @@ class Spool:
         """The position behind the last durable record."""
         return self._end
 
-    def read(self, start: Position, limit_bytes: int) -> Iterator[Record]:
-        """Durable records from a position on, until about `limit_bytes` of them or the end."""
+    def read(self, start: Position, limit_bytes: int) -> Iterator[Record | Damage]:
+        """Durable records from a position on, and what is damaged between them, until about `limit_bytes` of them or the end."""
         end, taken = self._end, 0
         for segment in self._segments():
             if segment < start.segment or segment > end.segment:
                 continue
             offset = start.byte_offset if segment == start.segment else 0
-            stop = end.byte_offset if segment == end.segment else None
             with suppress(FileNotFoundError):  # it was loaded to its end, and went since the segments were listed
-                for record in _records(self._path(segment), segment, offset, stop):
+                stop = end.byte_offset if segment == end.segment else self._path(segment).stat().st_size
+                for record in records(self._path(segment), segment, offset, stop):
                     yield record
-                    taken += len(record.body)
+                    taken += len(record.content if isinstance(record, Damage) else record.body)
                     if taken >= limit_bytes:
                         return
 
@@ -224,7 +187,7 @@ class Spool:
         for segment in segments:
             offset = loaded.byte_offset if segment == loaded.segment else 0
             last = offset
-            for record in _records(self._path(segment), segment, offset, None):
+            for record in records(self._path(segment), segment, offset, None):
                 last = record.after.byte_offset
             self._backlog_bytes += last - offset
             if segment == end.segment:
@@ -260,32 +223,3 @@ def _sync_folder(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _checksum(received_unix_nano: int, signal: int, sender: bytes, body: bytes) -> int:
-    return zlib.crc32(body, zlib.crc32(sender, zlib.crc32(ARRIVAL.pack(received_unix_nano, signal))))
-
-
-def _records(path: Path, segment: int, offset: int, stop: int | None) -> Iterator[Record]:
-    """The whole records of a file from an offset on; ends at the first that is torn."""
-    with path.open("rb") as file:
-        file.seek(offset)
-        while stop is None or offset < stop:
-            head = file.read(HEADER.size)
-            if len(head) < HEADER.size:
-                return
-            length, checksum, received, name_length, signal = HEADER.unpack(head)
-            counted = _read_counts(file) if signal & COUNTED else b""
-            name, body = file.read(name_length), file.read(length)
-            kind = signal & ~COUNTED
-            if len(body) < length or kind >= len(SIGNALS) or _checksum(received, signal, counted + name, body) != checksum:
-                return
-            offset += HEADER.size + len(counted) + name_length + length
-            counts = counted[COUNTS_SIZE.size :]
-            yield Record(SIGNALS[kind], name.decode(errors="replace"), received, body, Position(segment, offset), counts)
-
-
-def _read_counts(file: BinaryIO) -> bytes:
-    """The counts of a record with their length before them, cut short where the file is."""
-    size = file.read(COUNTS_SIZE.size)
-    return size + file.read(COUNTS_SIZE.unpack(size)[0]) if len(size) == COUNTS_SIZE.size else size

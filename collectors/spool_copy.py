@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from collectors.spool import Position
+from collectors.spool_records import Position
 
 PIECE_BYTES = 1024 * 1024
 

@@ -20,7 +20,7 @@ def router(room: EngineRoom) -> APIRouter:
 
     @routes.get("/api/doctor")
     def doctor(since: Since = None) -> JSONResponse:
-        """What can and cannot be known of each replica, why, and what brings it; `status` 1: a core metric cannot be computed, 3: no requests."""
+        """What can and cannot be known of each replica, why, and what brings it; `status` as the command's exit status."""
         try:
             return JSONResponse(diagnose(room, since))
         except ReportError as error:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 WIDTH = 118
+GROUP_OF = {"draft_acceptance": "drafts", "interconnect_efficiency": "transfer"}
 MOST_ROWS, MOST_REPLICAS = 12, 8
 STATUS = {
     0: "every core metric can be computed where it applies",
-    1: "a core metric cannot be computed",
+    1: "cannot be computed: ",
     3: "cannot tell: no requests in this period",
 }
 ROLES = {"parts": "its spans are parts of others' requests", "housekeeping": "start-up spans alone, no request yet"}
@@ -21,18 +23,21 @@ def text(told: Diagnosis) -> str:
     """The whole diagnosis, plain ASCII."""
     sections = [_head(told), *_blocks(told["replicas"]), *_others(told)]
     whole = "\n\n".join("\n".join(lines) for lines in sections if lines) + "\n"
-    return whole.encode("ascii", "replace").decode()
+    return re.sub(r"[^\n -~]", "?", whole)  # names are a sender's: no control sequence of theirs reaches a terminal
 
 
 def _head(told: Diagnosis) -> list[str]:
     fresh = told["freshness"]
+    missing = dict.fromkeys(core["metric"] for one in told["replicas"] for core in one["core"] if core["state"] == "missing")
     waits = ", ".join(f"{count:,} {signal}" for signal, count in fresh["pending"].items()) or "nothing"
     newest = f"{_when(fresh['newest_event_at'])}, {_age(fresh['newest_event_age_s'])}" if fresh["newest_event_at"] else "none"
     unassembled = f"; {fresh['unassembled']:,} traces wait to be assembled" if fresh["unassembled"] else ""
-    return [
-        f"{_when(told['since'])} to {_when(told['until'])}: {told['requests']:,} requests; {STATUS[told['status']]}",
+    period = f"{_when(told['since'])} to {_when(told['until'])}"
+    lines = [
+        f"{period}: {_counted(told['requests'])}; {STATUS[told['status']]}{', '.join(missing)}",
         f"newest event {newest}; waiting to be loaded: {waits}{unassembled}",
     ]
+    return [line for whole in lines for line in _wrapped(whole, "", "    ")]
 
 
 def _blocks(replicas: Sequence[Diagnosis]) -> Iterator[list[str]]:
@@ -50,10 +55,12 @@ def _likeness(one: Diagnosis) -> str:
 
 def _replicas(group: Sequence[Diagnosis]) -> Iterator[str]:
     for one in group[:MOST_REPLICAS]:
-        name = f"{one['replica'] or '(no replica named)'}: {' '.join(filter(None, (one['dialect'], one['version'])))}"
+        name = (
+            f"{one['replica'] or '(no replica named)'}: {' '.join(filter(None, (one['dialect'] or '(no engine named)', one['version'])))}"
+        )
         seen = f"last seen {_when(one['last_seen_at'])}, {_age(one['last_seen_age_s'])}"
         stands = {
-            "requests": f"{one['requests']:,} requests{_sampled(one['sampled'])}",
+            "requests": f"{_counted(one['requests'])}{_sampled(one['sampled'])}",
             "silent": "SILENT: no request in this period",
         }.get(one["stands"]) or f"{ROLES[one['stands']]}: {one['spans']:,} spans, {', '.join(one['roles'])}"
         yield from _wrapped(f"{name}, {stands}; {seen}", "", "    ")
@@ -69,7 +76,8 @@ def _sampled(sampled: Diagnosis | None) -> str:
         "few": "too few to scale: totals are refused",
         "excess": "the counter is not of all that it serves",
     }[sampled["state"]]
-    return f" ({100 * sampled['fraction']:.0f} % of requests send spans: {said})"
+    why = f"; it sends {sampled['why']}" if sampled["why"] else ""
+    return f" ({100 * sampled['fraction']:.0f} % of requests send spans: {said}{why})"
 
 
 def _core(group: Sequence[Diagnosis]) -> Iterator[str]:
@@ -77,24 +85,34 @@ def _core(group: Sequence[Diagnosis]) -> Iterator[str]:
     for place, core in enumerate(group[0]["core"]):
         shares = [one["core"][place]["coverage"] for one in group]
         shown = {"computed": _percent(shares), "missing": "NO", "not_applicable": "n/a"}[core["state"]]
-        why = f"as {told[core['why']]}" if core["why"] in told else core["why"]
-        told.setdefault(core["why"], core["metric"]) if core["why"] else None
-        yield from _wrapped(f"{core['metric']:<24}{shown:<10}{why}", "  ", " " * 36)
+        said = core["why"]
+        if core["state"] == "computed":
+            said = f"the rest lack {', '.join(core['lacks'])}" if core["lacks"] else ""
+        elif said in told:
+            said = f"as {told[said]}"
+        told.setdefault(said, core["metric"])
+        yield from _wrapped(f"{core['metric']:<24}{shown:<10}{said}".rstrip(), "  ", " " * 36)
 
 
 def _columns(group: Sequence[Diagnosis]) -> Iterator[str]:
-    columns = group[0]["columns"]
-    complete = [one["column"] for one in columns if one["state"] == "complete"]
+    """The columns by state. What a metric above asks for, or what a fleet does not do at all, is not told again."""
+    core = group[0]["core"]
+    skipped = {name for one in core if one["state"] == "missing" for name in one["lacks"]}
+    absent = {GROUP_OF[one["metric"]] for one in core if one["state"] == "not_applicable" and one["metric"] in GROUP_OF}
+    columns = [(place, one) for place, one in enumerate(group[0]["columns"]) if one["column"] not in skipped]
+    complete = [one["column"] for _, one in columns if one["state"] == "complete"]
     if complete:
         yield from _wrapped(f"{'complete':<24}{', '.join(complete)}", "  ", " " * 26)
-    for state in ("partial", "missing"):
-        places = [place for place, one in enumerate(columns) if one["state"] == state]
-        if places:
-            yield f"  {state}"
-        for place in places:
-            shares = _percent([one["columns"][place]["coverage"] for one in group]) if state == "partial" else ""
-            name = f"{columns[place]['column']} {shares}".strip()
-            yield from _wrapped(f"{name:<32}{columns[place]['why']}", "    ", " " * 36)
+    for place, one in columns:
+        if one["state"] == "partial":
+            share = _percent([each["columns"][place]["coverage"] for each in group])
+            yield from _wrapped(f"{'partial':<10}{one['column']} {share}: {one['why']}", "  ", " " * 12)
+    reasons: dict[str, list[str]] = {}
+    for _, one in columns:
+        if one["state"] == "missing" and one["group"] not in absent:
+            reasons.setdefault(one["why"], []).append(one["column"])
+    for why, names in reasons.items():
+        yield from _wrapped(f"{'missing':<10}{', '.join(names)}: {why}", "  ", " " * 12)
 
 
 def _others(told: Diagnosis) -> Iterator[list[str]]:
@@ -123,13 +141,17 @@ def _section(title: str, rows: Sequence[str]) -> list[str]:
 
 
 def _wrapped(line: str, first: str, later: str) -> list[str]:
-    return textwrap.wrap(line, WIDTH, initial_indent=first, subsequent_indent=later, drop_whitespace=True) or [first]
+    return textwrap.wrap(line, WIDTH, initial_indent=first, subsequent_indent=later, break_on_hyphens=False) or [first]
 
 
 def _percent(shares: Sequence[float]) -> str:
     """One share, or the range of several: 100 % is all, and not nearly all."""
     low, high = (f"{min(100 * share, 100 if share == 1 else 99.9):.3g}" for share in (min(shares), max(shares)))
     return f"{low} %" if low == high else f"{low}-{high} %"
+
+
+def _counted(requests: int) -> str:
+    return f"{requests:,} request{'' if requests == 1 else 's'}"
 
 
 def _when(moment: str) -> str:

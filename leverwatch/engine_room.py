@@ -23,7 +23,8 @@ from leverwatch.housekeeping import Housekeeping
 from pipeline import fresh, imported, jobs, sampling, segments
 from pipeline import metrics as metric_rows
 from pipeline.recent import Recent
-from queries import report, sealing, snapshot
+from queries import merging, report, sealing, snapshot
+from queries.parts import SEALED
 from queries.sandbox import Sandbox, SqlLimits
 from queries.store import Store
 
@@ -77,6 +78,7 @@ class EngineRoom:
             ("compare", lambda: jobs.compare_next(self.store, late=not self.spool.backlog_bytes)),
             ("judge", self._judge),
             ("seal", self._seal),
+            ("merge", self._merge),
             ("retain", lambda: self.house.step(self.clock(), jobs.watermark(self.store))),
         )
 
@@ -137,6 +139,14 @@ class EngineRoom:
         if mark and time.monotonic() - self._last_arrival > IDLE_S:
             mark += timedelta(seconds=2 * IDLE_S)
         return sealing.seal_next(self.store, mark) if mark else 0
+
+    def _merge(self) -> int:
+        """Merges small parts when nothing waits to be loaded, and when they are so many that every load is slowed by them."""
+        if self.spool.backlog_bytes:
+            return sum(merging.merge_next(self.store, relation, merging.FAR_TOO_MANY) for relation in SEALED)
+        mark = jobs.watermark(self.store)
+        closed = mark - sealing.SEAL_AFTER if mark else None
+        return sum(merging.merge_next(self.store, relation, closed=closed) for relation in SEALED)
 
     def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """The rows of one of our own statements."""

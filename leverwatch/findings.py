@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
 import polars as pl
 
-from leverwatch.remedies import GROUPS, TAP, Heard, remedy
+from leverwatch.diagnosis import Column, Core, Replica, Sampled
+from leverwatch.remedies import COLUMNS, GROUPS, TAP, Heard, remedy, sends
 from pipeline.metrics import Metric, by_name
 from queries.metric_sql import columns_of
 
@@ -23,60 +24,13 @@ ONLY_WHERE: dict[str, tuple[str, tuple[str, ...], str]] = {
 Row = Mapping[str, Any]
 
 
-class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One column of `requests`: the share of requests that have it (0..1), and where some lack it, why and what brings it."""
-
-    column: str
-    group: str
-    state: Literal["complete", "partial", "missing"]
-    coverage: float
-    why: str = ""
-
-
-class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One core metric: how many requests count for it, the share that has its inputs (0..1), and what keeps it from the others."""
-
-    metric: str
-    state: Literal["computed", "missing", "not_applicable"]
-    requests: int
-    coverage: float
-    why: str = ""
-
-
-class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Spans of a replica held against its counter of requests: `fraction` (0..1) of them sent one; totals times `weight`, if there is one."""
-
-    replica: str
-    state: str
-    spans: int
-    counted: int
-    fraction: float
-    weight: float | None
-
-
-class Replica(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One replica in one dialect. `stands` says what its spans are: requests, parts of others' requests, nothing, or silent for a while."""
-
-    replica: str | None
-    dialect: str | None
-    version: str | None
-    stands: Literal["requests", "parts", "housekeeping", "silent"]
-    roles: tuple[str, ...]
-    requests: int
-    spans: int
-    last_seen_at: datetime
-    last_seen_age_s: float
-    core: tuple[Core, ...] = ()
-    columns: tuple[Column, ...] = ()
-    sampled: Sampled | None = None
-
-
 def replicas(seen: Mapping[str, pl.DataFrame], now: datetime) -> list[Replica]:
     """Every replica and dialect: those with requests, then those whose spans are parts of others', then those that fell silent.
 
     `seen` has the frames `coverage`, `spans`, `samples`, `sampling` and `last_seen`, as the questions of these names give them.
     """
-    spoke = {(row["replica"], row["dialect"]): row for row in _speakers(seen["spans"]).to_dicts()}
+    nameless = {row["engine"] for row in seen["coverage"].filter(pl.col("replica").is_null()).to_dicts()}
+    spoke = {(row["replica"], row["dialect"]): row for row in _speakers(seen["spans"], nameless).to_dicts()}
     sampled = {row["replica"]: msgspec.convert(row, Sampled) for row in seen["sampling"].to_dicts()}
     hears = _Ears(seen)
     served = seen["coverage"].sort("replica", "engine").to_dicts()
@@ -121,8 +75,14 @@ def _serving(row: Row, spoke: Row, hears: _Ears, sampled: Mapping[str, Sampled],
         last_seen_age_s=_age_s(last, now),
         core=core(row, {one.column: one.why for one in of_columns}, heard),
         columns=of_columns,
-        sampled=sampled.get(row["replica"]),
+        sampled=_explained(sampled.get(row["replica"]), row["engine"]),
     )
+
+
+def _explained(sampled: Sampled | None, engine: str | None) -> Sampled | None:
+    if sampled is None or sampled.state == "whole":
+        return sampled
+    return msgspec.structs.replace(sampled, why=sends(engine or ""))
 
 
 def _column(name: str, group: str, row: Row, heard: Heard) -> Column:
@@ -135,30 +95,35 @@ def _column(name: str, group: str, row: Row, heard: Heard) -> Column:
 
 def _core(metric: Metric, row: Row, why: Mapping[str, str], heard: Heard) -> Core:
     known, counting = row[f"known:{metric.name}"], row[f"counts:{metric.name}"]
-    coverage, lacks = known / row["requests"], "; ".join(_lacks(metric, row, why))
+    coverage, lacks = known / row["requests"], _lacks(metric, row)
+    told = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in _by_reason(lacks, why).items())
     if counting:
-        return Core(metric.name, "computed", counting, coverage, lacks if known < row["requests"] else "")
+        return Core(metric.name, "computed", counting, coverage, lacks, told)
     sign, signals, absent = ONLY_WHERE.get(metric.name, ("", (), ""))
     if sign and not row[sign] and not any(signal in signals for signal, _ in heard.samples):
-        return Core(metric.name, "not_applicable", 0, coverage, absent)
+        return Core(metric.name, "not_applicable", 0, coverage, (), absent)
     if known and (not sign or known == row["requests"]):
-        return Core(metric.name, "not_applicable", 0, coverage, f"no request with {metric.known_when}")
-    return Core(metric.name, "missing", 0, coverage, lacks or f"no request with {metric.known_when}")
+        return Core(metric.name, "not_applicable", 0, coverage, (), f"no request with {metric.known_when}")
+    return Core(metric.name, "missing", 0, coverage, lacks, told or f"no request with {metric.known_when}")
 
 
-def _lacks(metric: Metric, row: Row, why: Mapping[str, str]) -> Iterator[str]:
-    """What stands between a metric and the requests that do not count for it, an input at a time; each reason once."""
-    inputs = sorted(columns_of(metric), key=lambda name: int(row[f"{name}_n"]))
-    lacking = [name for name in inputs if row[f"{name}_n"] < row["requests"]]
-    none = [name for name in lacking if not row[f"{name}_n"]]
-    told: set[str] = set()
-    for name in none or lacking:
-        if why[name] not in told:
-            told.add(why[name])
-            yield f"{name}: {why[name]}"
+def _lacks(metric: Metric, row: Row) -> tuple[str, ...]:
+    """The inputs that stand between a metric and the requests that do not count for it: those that no request has, else that some lack."""
+    lacking = [name for name in sorted(columns_of(metric), key=COLUMNS.index) if row[f"{name}_n"] < row["requests"]]
+    return tuple([name for name in lacking if not row[f"{name}_n"]] or lacking)
 
 
-def _speakers(spans: pl.DataFrame) -> pl.DataFrame:
+def _by_reason(columns: Sequence[str], why: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for column in columns:
+        found.setdefault(why[column], []).append(column)
+    return found
+
+
+def _speakers(spans: pl.DataFrame, nameless: set[str | None]) -> pl.DataFrame:
+    """One row per replica and dialect that spoke. Where requests stand on clients or gateways alone, nobody knows which replica served."""
+    asked = pl.col("role").is_in(["client", "gateway", "body", "log"]) & pl.col("dialect").is_in([name for name in nameless if name])
+    spans = spans.with_columns(pl.when(asked).then(None).otherwise(pl.col("replica")).alias("replica"))
     return spans.group_by("replica", "dialect").agg(
         pl.col("role").drop_nulls().unique().sort().alias("roles"), pl.col("spans").sum(), pl.col("last_seen_at").max()
     )
@@ -195,7 +160,8 @@ class _Ears:
             for sample in self._samples
             if sample["replica"] == row["replica"] or (sample["engine"] == row["engine"] and sample["replica"] not in self._serving)
         }
-        return Heard(bool(row["has_body"]) or row["replica"] in self._tapped, tuple(mine.items()))
+        is_tapped = bool(row["has_body"]) or row["replica"] in self._tapped
+        return Heard(is_tapped, tuple(mine.items()), is_named=row["replica"] is not None)
 
 
 def _key(row: Row) -> tuple[str | None, str | None]:
@@ -204,4 +170,3 @@ def _key(row: Row) -> tuple[str | None, str | None]:
 
 def _age_s(moment: datetime, now: datetime) -> float:
     return round((now - moment).total_seconds(), 3)
-

@@ -37,16 +37,17 @@ _OF_NOBODY = {
     "tpot_s": "needs decode_s, and output_tokens of 2 or more",
     "concurrency": "no sender states it, and this version does not work it out from spans that overlap",
     "levers": "set leverwatch.lever.<name> = its setting in OTEL_RESOURCE_ATTRIBUTES or in the registry",
-    "arms": "set leverwatch.arm.<name> = treated or control in OTEL_RESOURCE_ATTRIBUTES or in the registry; without control there is no gain",
+    "arms": "set leverwatch.arm.<name> = treated or control in OTEL_RESOURCE_ATTRIBUTES or in the registry: gains need both",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What is heard of a replica beside its requests: whether the response tap speaks for it, and by signal the samples' own name."""
+    """What is heard of a replica beside its requests: whether the tap speaks for it, samples' names by signal, if it has a name."""
 
     tap: bool = False
     samples: tuple[tuple[str, str], ...] = ()
+    is_named: bool = True
 
 
 NOTHING = Heard()
@@ -57,6 +58,8 @@ def remedy(column: str, engine: str, heard: Heard = NOTHING, *, some: bool = Fal
     if column in _OF_NOBODY:
         return _OF_NOBODY[column]
     if column == "replica":
+        if not heard.is_named:
+            return "no engine's span says who served: turn the engine's own spans on"
         first, second, *_ = deployment().replica.keys
         return f"the sender's address stands in its place: set {first} or {second} in OTEL_RESOURCE_ATTRIBUTES"
     said = _of_tap(column) if heard.tap else ""
@@ -67,6 +70,11 @@ def remedy(column: str, engine: str, heard: Heard = NOTHING, *, some: bool = Fal
     if scraped and "scrape" in said:
         return f"no request says it; `samples` has it of the replica ({scraped})"
     return f"{said}; `samples` has it of the replica ({scraped})" if scraped else said
+
+
+def sends(engine: str) -> str:
+    """Which share of requests an engine sends spans of, and what sets it; empty where its dialect does not say."""
+    return next((dialect.sampling for dialect in shipped() if dialect.dialect == engine), "")
 
 
 def _of_tap(column: str) -> str:
@@ -80,12 +88,12 @@ def _of_tap(column: str) -> str:
 
 
 def _of_dialect(column: str, engine: str, *, some: bool) -> str:
-    own = {signal: why for dialect in shipped() if engine in (dialect.dialect, dialect.speaks_for) for signal, why in dialect.cannot.items()}
     keys = _reads(engine).get(column, ())
-    if column in own or not keys or column in deployment().signals:
+    own = any(column in dialect.cannot for dialect in shipped() if engine in (dialect.dialect, dialect.speaks_for))
+    if own or not keys or column in deployment().signals:
         return why_missing(engine)[column]
     if some:
-        return f"some requests did not say {_listed(keys)}: those that failed, were aborted or did not stream, or another version's"
+        return f"some requests lack {_listed(keys)} (failed, aborted, not streamed, or of another version)"
     return f"it is read from {_listed(keys)}, and no request said that: is the sender's version one that is read (docs/engines.md)?"
 
 

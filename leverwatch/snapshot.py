@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from collectors.spool import Position
 from collectors.spool_copy import HeldSegments
+from collectors.spool_records import Position
 from leverwatch.engine_room import EngineRoom
 from leverwatch.snapshot_files import MANIFEST, Manifest, SnapshotError, place, refuse_taken, sums, sync_tree
 from leverwatch.version import __version__

@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
-from queries import sealing
+from queries import part_writer, sealing
 from queries.parts import quoted
-from queries.store import Store
+from queries.store import Store, schema_in_utc
 
 AFTER = timedelta(hours=26)  # behind the watermark: most of what comes late for a day has come
 LIMIT_BYTES = 128 * 1024 * 1024  # of a part: a late version of a request has the part of the older one written anew
 MEMORY = "512MB"
 LEVEL = 3
+ROWS_AT_ONCE = 25_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Compactor:
     store: Store
     relation: str = "requests"
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "compact"))
-    _work: tuple[Group, duckdb.DuckDBPyConnection, Future[None]] | None = None
+    _work: tuple[Group, duckdb.DuckDBPyConnection, Future[Path]] | None = None
 
     def step(self, watermark: datetime) -> int:
         """Begins a group, or puts a finished one in place; gives how many rows were put in place."""
@@ -59,8 +61,7 @@ class Compactor:
             return 0
         self._work = None
         connection.close()
-        written.result()
-        return _exchange(self.store, self.relation, group)
+        return _exchange(self.store, self.relation, replace(group, target=written.result()))
 
     def close(self) -> None:
         """Gives up what is being written; the parts it was made of stay."""
@@ -70,7 +71,8 @@ class Compactor:
                 connection.interrupt()  # a statement that has not begun yet does not hear it
                 wait([written], timeout=0.1)
             connection.close()
-            group.target.unlink(missing_ok=True)
+            finished = None if written.exception() else written.result()
+            (finished or group.target).unlink(missing_ok=True)
         self._pool.shutdown()
 
 
@@ -107,13 +109,16 @@ def _fresh_path(folder: Path, since: datetime) -> Path:
     return folder / f"{day}-{number:04d}.parquet"
 
 
-def _merge(connection: duckdb.DuckDBPyConnection, sources: list[Path], target: Path) -> None:
-    """Writes the rows of some files into one, in their order, by one thread and within a bound of memory."""
+def _merge(connection: duckdb.DuckDBPyConnection, sources: list[Path], target: Path) -> Path:
+    """Writes the rows of some files into one, by one thread and within a bound of memory; gives its whole name."""
     listed = ", ".join(quoted(source) for source in sources)
     rows = f"select * from read_parquet([{listed}], union_by_name = true)"
     connection.execute("set TimeZone = 'UTC'")
-    connection.execute(f"copy ({rows}) to {quoted(target)} (format parquet, compression zstd, row_group_size 100000)")
+    reader = connection.sql(rows).to_arrow_reader(ROWS_AT_ONCE)
+    schema = schema_in_utc(reader.schema)
+    target, _ = part_writer.write_sorted(target, (pa.Table.from_batches([batch]).cast(schema) for batch in reader))
     sealing.sync(target)
+    return target
 
 
 def _exchange(store: Store, relation: str, group: Group) -> int:

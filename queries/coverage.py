@@ -26,7 +26,7 @@ SIGNS = {
 def coverage(columns: Sequence[str], metrics: Sequence[MetricRow]) -> str:
     """One row per replica and engine of the requests that started from $since to $until: how many, the last end, the newest version.
 
-    Then how many have each column, under its name; each sign; each metric's inputs (`known:<metric>`), and count for it (`counts:<metric>`).
+    Then how many have each column (`<column>_n`), each sign, each metric's inputs (`known:<metric>`), and count for it (`counts:<metric>`).
     """
     items = [
         "replica", "engine", "count(*) as requests", "max(ended_at) as last_seen_at", "arg_max(engine_version, ended_at) as version",

@@ -54,7 +54,7 @@ def write(store: Store, transaction: Transaction, relation: str, rows: pa.Table,
     since = EPOCH + timedelta(hours=hour)
     path = fresh_path(store.parts / relation, since)
     path.parent.mkdir(exist_ok=True)
-    part_writer.write(path, part_writer.packed(rows))
+    path = part_writer.write(path, part_writer.packed(rows))
     sync(path)
     list_part(transaction, relation, path, since, rows.num_rows, level=0)
     return path.name

@@ -6,9 +6,11 @@ made of; their files are deleted once nobody reads them (`queries.sweep`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,49 +24,52 @@ LARGE_ROWS = 500_000
 SMALL_ROWS = 32_768
 ROWS_AT_ONCE = 25_000
 MANY = 16  # parts of a size that are merged when there is time
-FAR_TOO_MANY = 64  # those that are merged though exports wait to be loaded
-FRESH = 'relation = $relation and level < 2 and "file" not in (select "file" from dirty_parts) and "rows" < $large'
+FAR_TOO_MANY = 512  # those that are merged though exports wait to be loaded: a question then takes 0.2 s longer
+FRESH = """
+select
+    "file" as name, "rows" as held, since, regexp_extract("file", '-([0-9a-f]+)-', 1) as layout,
+    until > coalesce($closed::timestamptz, '-infinity') as is_open, is_open and "rows" < $small as is_small
+from parts
+where relation = $relation and level < 2 and "rows" < $large and "file" not in (select "file" from dirty_parts)
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Lot:
+    """Parts of an hour and a size that have the same columns, the oldest first."""
+
     since: datetime
-    is_small: bool
+    names: list[str]
+    rows: list[int]
+
+    def chosen(self) -> list[str]:
+        """As many as make a large part, at least two."""
+        before = accumulate(self.rows, initial=0)
+        return [name for place, (name, held) in enumerate(zip(self.names, before, strict=False)) if place < 2 or held < LARGE_ROWS]
 
 
-def merge_next(store: Store, relation: str, many: int = MANY) -> int:
-    """Merges the fresh parts of an hour that has `many` of a size, or enough for a large one; gives how many rows, 0 where none has."""
-    lot = _next_lot(store, relation, many)
+def merge_next(store: Store, relation: str, many: int = MANY, closed: datetime | None = None) -> int:
+    """Merges fresh parts of an hour that has `many` of a size; gives how many rows that were, 0 where no hour has.
+
+    Of an hour that ended before `closed`, two are enough, whatever their sizes.
+    """
+    lot = _next_lot(store, relation, many, closed)
     if lot is None:
         return 0
-    names = list(_chosen(store, relation, lot))
-    folder = store.parts / relation
-    target = fresh_path(folder, lot.since)
-    count = part_writer.write_sorted(target, _rows([folder / name for name in names]))
+    names, folder = lot.chosen(), store.parts / relation
+    target, count = part_writer.write_sorted(fresh_path(folder, lot.since), _rows([folder / name for name in names]))
     sync(target)
     return _exchange(store, relation, lot, names, target, count)
 
 
-def _next_lot(store: Store, relation: str, many: int) -> _Lot | None:
+def _next_lot(store: Store, relation: str, many: int, closed: datetime | None) -> _Lot | None:
     found = store.rows(
-        f'select since, "rows" < $small as is_small from parts where {FRESH} '
-        "group by all having count(*) >= $many order by is_small desc, since limit 1",
-        {"relation": relation, "large": LARGE_ROWS, "small": SMALL_ROWS, "many": many},
+        f"select since, list(name order by name) as names, list(held order by name) as rows from ({FRESH}) where layout <> '' "
+        "group by since, is_small, layout, is_open having count(*) >= if(is_open, $many, 2) "
+        "order by is_open desc, is_small desc, since limit 1",
+        {"relation": relation, "large": LARGE_ROWS, "small": SMALL_ROWS, "many": many, "closed": closed},
     )
-    return _Lot(found[0]["since"], found[0]["is_small"]) if found else None
-
-
-def _chosen(store: Store, relation: str, lot: _Lot) -> Iterator[str]:
-    """The oldest parts of a lot, up to a large part's rows, at least two."""
-    alike = f'{FRESH} and since = $since and ("rows" < $small) = $is_small'
-    asked = f'select "file" as name, "rows" as held from parts where {alike} order by name'
-    wanted = {"relation": relation, "large": LARGE_ROWS, "small": SMALL_ROWS, "since": lot.since, "is_small": lot.is_small}
-    total = 0
-    for place, part in enumerate(store.rows(asked, wanted)):
-        if total >= LARGE_ROWS and place >= 2:
-            return
-        total += part["held"]
-        yield part["name"]
+    return _Lot(**found[0]) if found else None
 
 
 def _exchange(store: Store, relation: str, lot: _Lot, names: list[str], target: Path, count: int) -> int:
@@ -74,21 +79,16 @@ def _exchange(store: Store, relation: str, lot: _Lot, names: list[str], target: 
         if not set(names) <= set(listed):
             target.unlink()
             return 0
+        stored_at = max((target.parent / name).stat().st_mtime for name in names)
+        os.utime(target, (stored_at, stored_at))  # retention counts from when rows were stored
         list_part(transaction, relation, target, lot.since, count, level=1)
         unlist(store, transaction, relation, names)
     return count
 
 
 def _rows(sources: Sequence[Path]) -> Iterator[pa.Table]:
-    """The rows of some parts, a few at a time, all with the columns that any of them has."""
-    schema = pa.unify_schemas([pq.read_schema(source) for source in sources], promote_options="permissive")
+    """The rows of some parts of one layout, a few at a time."""
     for source in sources:
         with pq.ParquetFile(source) as reader:
             for batch in reader.iter_batches(ROWS_AT_ONCE):
-                yield _with_columns(pa.Table.from_batches([batch]), schema)
-
-
-def _with_columns(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with the columns of a schema, null where they have none."""
-    columns = [rows[field.name] if field.name in rows.schema.names else pa.nulls(rows.num_rows, field.type) for field in schema]
-    return pa.table(columns, names=schema.names).cast(schema)
+                yield pa.Table.from_batches([batch])

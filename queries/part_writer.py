@@ -7,6 +7,7 @@ the time to write, and is read as fast or faster; a higher level of zstd saves n
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -23,27 +24,28 @@ MOMENTS = frozenset({"started_at", "ended_at", "start_unix_nano"})
 OWN_KEY = "joins_by_request_id"
 
 
-def write(path: Path, rows: pa.Table) -> None:
-    """Writes rows as one file, in their order."""
+def write(path: Path, rows: pa.Table) -> Path:
+    """Writes rows as one file, in their order. Gives its whole name, which says the layout of its columns (`queries.parts`)."""
     with opened(path, rows.schema) as part:
         part.write_table(rows, row_group_size=ROWS_A_GROUP)
+    return _named(path, rows.schema)
 
 
-def write_sorted(path: Path, chunks: Iterable[pa.Table]) -> int:
-    """Writes chunks of rows as one file, those of a row group by `started_at`; gives their number, no file where there are none.
+def write_sorted(path: Path, chunks: Iterable[pa.Table]) -> tuple[Path, int]:
+    """Writes chunks of rows as one file, those of a row group by `started_at`; gives its whole name and their number.
 
-    Holds one row group in memory. All chunks have the columns of the first.
+    Where there are no rows there is no file. Holds one row group in memory. All chunks have the columns of the first.
     """
     groups = _groups(chunks)
     first = next(groups, None)
     if first is None:
-        return 0
+        return path, 0
     count = 0
     with opened(path, first.schema) as part:
         for rows in chain([first], groups):
             part.write_table(rows.sort_by("started_at"), row_group_size=2 * ROWS_A_GROUP)
             count += rows.num_rows
-    return count
+    return _named(path, first.schema), count
 
 
 @contextmanager
@@ -93,6 +95,12 @@ def _groups(chunks: Iterable[pa.Table]) -> Iterator[pa.Table]:
             held = []
     if any(one.num_rows for one in held):
         yield pa.concat_tables(held).combine_chunks()
+
+
+def _named(path: Path, schema: pa.Schema) -> Path:
+    said = "\n".join(f"{field.name} {field.type}" for field in schema)
+    head, _, number = path.stem.rpartition("-")
+    return path.rename(path.with_name(f"{head}-{hashlib.blake2b(said.encode(), digest_size=4).hexdigest()}-{number}{path.suffix}"))
 
 
 def _encodings(schema: pa.Schema) -> tuple[dict[str, str], list[str]]:

@@ -30,10 +30,20 @@ def relation_sql(relation: str, hot: str, files: Iterable[Path | str]) -> str:
 
 def stored_sql(hot: str, files: Iterable[Path | str]) -> str:
     """The same with the columns as they are stored."""
-    listed = ", ".join(quoted(file) for file in files)
-    if not listed:
-        return f"select * from {hot}"
-    return f"select * from {hot} union all by name select * from read_parquet([{listed}], union_by_name = true)"
+    by_layout: dict[str, list[str]] = {}
+    for file in files:
+        by_layout.setdefault(layout_of(Path(file).stem), []).append(quoted(file))
+    readers = [f"read_parquet([{', '.join(some)}], union_by_name = {not layout})" for layout, some in by_layout.items()]
+    return " union all by name ".join(f"select * from {source}" for source in (hot, *readers))
+
+
+def layout_of(stem: str) -> str:
+    """What a part's name says of its columns: parts that say the same have the same, and one of them is opened to know them all.
+
+    Names are `<hour>-<layout>-<number>`; older ones say nothing.
+    """
+    named = stem.split("-")
+    return named[1] if len(named) > 2 else ""
 
 
 def whole_sql(relation: str, stored: str) -> str:

@@ -1,4 +1,4 @@
-"""Closed hours out of the hot tables, into Parquet files that never change: `parts/<relation>/<hour>-<number>.parquet`.
+"""Closed hours out of the hot tables, into Parquet files that never change: `parts/<relation>/<hour>-<layout>-<number>.parquet`.
 
 The views `spans` and `requests` are the hot rows and all parts. A part is written and synced before the transaction that deletes its
 rows from the hot table and lists it commits: a file that is not listed is not part of the store. When a late span makes a sealed
@@ -106,8 +106,7 @@ def _seal_hour(store: Store, relation: str, since: datetime) -> int:
 
 def _write(store: Store, transaction: Transaction, relation: str, since: datetime, until: datetime, rows: Iterable[pa.Table]) -> int:
     """Writes rows of an hour as a new part and lists it; gives how many there were."""
-    path = fresh_path(store.parts / relation, since)
-    count = part_writer.write_sorted(path, map(part_writer.packed, rows))
+    path, count = part_writer.write_sorted(fresh_path(store.parts / relation, since), map(part_writer.packed, rows))
     if count:
         sync(path)
         list_part(transaction, relation, path, since, count, level=2, until=until)

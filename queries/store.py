@@ -50,7 +50,7 @@ class Transaction:
     def tables(self, sql: str, params: Params = None, limit_rows: int = 50_000) -> Iterator[pa.Table]:
         """The rows of a SELECT as Arrow tables of at most so many rows, not all in memory; to be read to their end before the next call."""
         reader = self._connection.sql(sql, params=dict(params) if params else None).to_arrow_reader(limit_rows)
-        schema = _schema_in_utc(reader.schema)
+        schema = schema_in_utc(reader.schema)
         for batch in reader:
             yield pa.Table.from_batches([batch]).cast(schema)
 
@@ -238,7 +238,8 @@ def _in_utc(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(zoned).dt.convert_time_zone("UTC")) if zoned else frame
 
 
-def _schema_in_utc(schema: pa.Schema) -> pa.Schema:
+def schema_in_utc(schema: pa.Schema) -> pa.Schema:
+    """The schema of what DuckDB gives with its times in the zone `UTC`."""
     zoned = [pa.types.is_timestamp(field.type) and field.type.tz not in (None, "UTC") for field in schema]
     return pa.schema([f.with_type(pa.timestamp(f.type.unit, "UTC")) if odd else f for f, odd in zip(schema, zoned, strict=True)])
 

@@ -24,7 +24,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from collectors import api, decode
 from collectors.door import RETRY_AFTER_S, Door
 from collectors.ledger import Note
-from collectors.spool import Position, Record, Spool
+from collectors.spool import Spool
+from collectors.spool_records import Position, Record
 
 ALL = 1 << 40
 NOW = 1_700_000_000_000_000_000

@@ -13,7 +13,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ScopeSpans, Span
 from collectors import decode
 from collectors.door import Door
 from collectors.entry import UnsoundBodyError
-from collectors.spool import Position, Spool
+from collectors.spool import Spool
+from collectors.spool_records import Position
 
 
 @pytest.fixture

@@ -90,6 +90,9 @@ def test_a_body_is_synced_between_its_write_and_its_answer(
         send(addresses[address], body(span(1 + number + 100 * len(address)), scope=mark))
     for mark in marks:
         since = calls_since(trace, mark)
-        begun, done = first(since, r"fdatasync\(\d+<.*\.spool>"), first(since, r"fdatasync(\(\d+<.*\.spool>\)| resumed>\)) *= 0$")
+        begun = first(since, r"fdatasync\(\d+<.*\.spool>")
+        assert begun < len(since), since[:20]
+        thread = since[begun].split()[0]  # the database syncs its log too, in another thread
+        done = first(since, rf"^{thread} +(fdatasync\(\d+<.*\.spool>\)|<\.\.\. fdatasync resumed>\)) *= 0$")
         answered = first(since, answer)
         assert begun <= done < answered < len(since), since[:20]

@@ -16,7 +16,7 @@ from collectors.load_evaluations import EvaluationBatch
 from collectors.load_samples import SampleLoader
 from collectors.otlp_logs import read
 from collectors.prometheus_text import Scrape, spooled
-from collectors.spool import Position, Record
+from collectors.spool_records import Position, Record
 
 ROUNDS = 300
 END = json.dumps(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -322,3 +323,50 @@ def test_a_body_that_is_too_large_and_got_past_the_door_is_refused_with_its_own_
     room.load()
     assert room.spans() == ids(1)
     assert room.reasons() == {f"{decode.LIMIT_SPANS + 1} spans in one export; at most {decode.LIMIT_SPANS} are taken": 1}
+
+
+def aside(room: Room) -> list[tuple[bytes, str]]:
+    """What was set aside, with the reasons."""
+    bodies = sorted((room.folder / "set_aside").glob("*.body"))
+    return [(path.read_bytes(), json.loads(path.with_suffix(".json").read_text())["reason"]) for path in bodies]
+
+
+def test_a_body_that_no_one_can_load_is_set_aside_and_holds_up_no_other(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, poison = decode.scan, body(span(13))
+
+    def scan(bodies: list[bytes], *rest: Any) -> decode.Tables:
+        if poison in bodies:
+            msg = "poison"
+            raise ValueError(msg)
+        return real(bodies, *rest)
+
+    monkeypatch.setattr(decode, "scan", scan)
+    room.put(*(body(span(number)) for number in range(1, 31)))
+    while room.load():
+        pass
+    assert room.spans() == ids(*(number for number in range(1, 31) if number != 13))
+    assert aside(room) == [(poison, "body cannot be loaded: ValueError: poison")]
+    assert room.ledger() | {"pending": 0} == {"received": 30, "stored": 29, "duplicate": 0, "rejected": 1, "dropped": 0, "pending": 0}
+    assert room.reasons() == {"body cannot be loaded: ValueError": 1}
+    assert (room.folder / "set_aside").stat().st_mode & 0o077 == 0
+
+
+def test_what_is_damaged_in_the_spool_is_set_aside_and_what_follows_is_loaded(room: Room) -> None:
+    room.put(body(span(1)), body(span(2)), body(span(3)))
+    path = next((room.folder / "spool").glob("*.spool"))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    room.load()
+    room.load()
+    assert room.spans() == ids(1, 3)
+    assert [reason for _, reason in aside(room)] == ["damaged in the spool"]
+    assert room.reasons() == {"damaged in the spool": 1}
+    assert room.spool.backlog_bytes == 0
+
+
+def test_a_body_refused_at_loading_is_set_aside(room: Room) -> None:
+    room.put(too_deep(), body(span(1)))
+    room.load()
+    assert room.spans() == ids(1)
+    assert aside(room) == [(too_deep(), UNSOUND)]

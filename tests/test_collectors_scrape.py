@@ -15,7 +15,8 @@ from collectors import decode, scrape
 from collectors.door import Door
 from collectors.ledger import Note
 from collectors.scrape import Scraper, Target
-from collectors.spool import Position, Record, Spool
+from collectors.spool import Spool
+from collectors.spool_records import Position, Record
 
 NOW = 1_700_000_000_000_000_000
 ALL = 1 << 40

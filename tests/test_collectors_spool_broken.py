@@ -11,7 +11,8 @@ import pytest
 from test_collectors_spool import START, put, read, reopened, segment
 
 from collectors import spool as spool_module
-from collectors.spool import HEADER, Position, Spool
+from collectors.spool import Spool
+from collectors.spool_records import MARK, Damage, Position, Record, packed, records
 
 
 @pytest.fixture
@@ -34,30 +35,58 @@ def test_a_torn_tail_is_cut_and_the_next_record_stands_in_its_place(tmp_path: Pa
         spool.close()
 
 
-def test_reading_stops_at_a_corrupt_record_and_keeps_what_stands_before(tmp_path: Path) -> None:
+def test_a_corrupt_record_is_told_and_hides_nothing_that_follows(tmp_path: Path) -> None:
     spool = Spool(tmp_path, START)
     put(spool, b"one", b"two")
     after_two = spool.end.byte_offset
-    put(spool, b"three", b"four")
+    put(spool, b"three")
+    after_three = spool.end.byte_offset
+    put(spool, b"four")
     spool.close()
     content = bytearray(segment(tmp_path).read_bytes())
-    for place in range(after_two, after_two + HEADER.size + len(b"senderthree")):
+    for place in range(after_two, after_three):
         changed = bytearray(content)
         changed[place] ^= 0x41
         segment(tmp_path).write_bytes(changed)
-        found = [record.body for record in spool_module._records(segment(tmp_path), 0, 0, None)]
-        assert found == [b"one", b"two"]
+        found = list(records(segment(tmp_path), 0, 0, len(changed)))
+        assert [one.body for one in found if isinstance(one, Record)] == [b"one", b"two", b"four"]
+        assert [one for one in found if isinstance(one, Damage)] == [
+            Damage(bytes(changed[after_two:after_three]), Position(0, after_three))
+        ]
+
+
+def test_a_spool_of_the_first_version_is_read(tmp_path: Path) -> None:
+    whole = packed("traces", "old", 7, b"first") + packed("logs", "old", 8, b"second", b"counts")
+    marked = packed("traces", "new", 9, b"third")
+    first, second = whole[len(MARK) :].split(MARK)
+    segment(tmp_path).write_bytes(first + second + marked)
+    spool = Spool(tmp_path, START)
+    found = [(one.signal, one.sender, one.body, one.counts) for one in spool.read(START, 1000) if isinstance(one, Record)]
+    assert found == [("traces", "old", b"first", b""), ("logs", "old", b"second", b"counts"), ("traces", "new", b"third", b"")]
+    assert spool.backlog_bytes == len(whole) + len(marked) - 2 * len(MARK)
+    spool.close()
+
+
+def test_a_corrupt_record_is_not_taken_for_a_torn_tail(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, START)
+    put(spool, b"one", b"two")
+    spool.close()
+    content = bytearray(segment(tmp_path).read_bytes())
+    content[len(content) // 4] ^= 1
+    segment(tmp_path).write_bytes(content)
+    assert reopened(tmp_path) == [b"two"]
+    assert len(segment(tmp_path).read_bytes()) == len(content)
 
 
 @pytest.mark.usefixtures("small_segments")
-def test_a_corrupt_record_hides_no_other_segment(tmp_path: Path) -> None:
+def test_a_corrupt_record_hides_no_other_record_and_no_other_segment(tmp_path: Path) -> None:
     spool = Spool(tmp_path, START)
     put(spool, *(bytes([number]) * 100 for number in range(9)))
     spool.close()
     content = bytearray(segment(tmp_path, 1).read_bytes())
     content[len(content) // 2] ^= 1
     segment(tmp_path, 1).write_bytes(content)
-    assert [body[0] for body in reopened(tmp_path)] == [0, 1, 2, 3, 6, 7, 8]
+    assert [body[0] for body in reopened(tmp_path)] == [0, 1, 2, 3, 5, 6, 7, 8]
 
 
 def test_a_body_that_could_not_be_synced_is_refused_and_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,9 @@ import pytest
 from collectors_bodies import START, body, span
 
 import leverwatch
-from collectors.spool import Position, Spool
+from collectors.spool import Spool
 from collectors.spool_copy import HeldSegments
+from collectors.spool_records import Position
 from leverwatch import snapshot
 from leverwatch.cli.main import main
 from leverwatch.config import Config

@@ -1,7 +1,5 @@
--- Who sent spans that began from $since to $until, as what; of spans without a dialect their scope and service.
-select
-    replica, dialect, role, sender, if(dialect is null, scope, null) as scope, if(dialect is null, service, null) as service,
-    count(*) as spans, max(ended_at) as last_seen_at
+-- Who sent spans that a dialect reads, of those that began from $since to $until, and as what.
+select replica, dialect, role, count(*) as spans, max(ended_at) as last_seen_at
 from spans
-where started_at >= $since and started_at <= $until
-group by all
+where started_at >= $since and started_at <= $until and dialect is not null
+group by replica, dialect, role
