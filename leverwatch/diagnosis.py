@@ -42,12 +42,12 @@ class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Replica(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One replica in one dialect. `stands` says what its spans are: requests, parts of others' requests, nothing, or silent for a while."""
+    """One replica in one dialect. `stands` says what is heard of it: requests, parts of others', start-up, samples alone; or silence."""
 
     replica: str | None
     dialect: str | None
     version: str | None
-    stands: Literal["requests", "parts", "housekeeping", "silent"]
+    stands: Literal["requests", "parts", "housekeeping", "samples", "silent"]
     roles: tuple[str, ...]
     requests: int
     spans: int

@@ -62,6 +62,7 @@ def _replicas(group: Sequence[Diagnosis]) -> Iterator[str]:
         stands = {
             "requests": f"{_counted(one['requests'])}{_sampled(one['sampled'])}",
             "silent": "SILENT: no request in this period",
+            "samples": "samples alone: no span names this replica (see `replica` of [[scrape]], or turn its spans on)",
         }.get(one["stands"]) or f"{ROLES[one['stands']]}: {one['spans']:,} spans, {', '.join(one['roles'])}"
         yield from _wrapped(f"{name}, {stands}; {seen}", "", "    ")
     if len(group) > MOST_REPLICAS:
@@ -91,7 +92,7 @@ def _core(group: Sequence[Diagnosis]) -> Iterator[str]:
         elif said in told:
             said = f"as {told[said]}"
         told.setdefault(said, core["metric"])
-        yield from _wrapped(f"{core['metric']:<24}{shown:<10}{said}".rstrip(), "  ", " " * 36)
+        yield from _wrapped(f"{core['metric']:<24}{shown:<13}{said}".rstrip(), "  ", " " * 39)
 
 
 def _columns(group: Sequence[Diagnosis]) -> Iterator[str]:
@@ -103,16 +104,14 @@ def _columns(group: Sequence[Diagnosis]) -> Iterator[str]:
     complete = [one["column"] for _, one in columns if one["state"] == "complete"]
     if complete:
         yield from _wrapped(f"{'complete':<24}{', '.join(complete)}", "  ", " " * 26)
-    for place, one in columns:
-        if one["state"] == "partial":
-            share = _percent([each["columns"][place]["coverage"] for each in group])
-            yield from _wrapped(f"{'partial':<10}{one['column']} {share}: {one['why']}", "  ", " " * 12)
-    reasons: dict[str, list[str]] = {}
-    for _, one in columns:
-        if one["state"] == "missing" and one["group"] not in absent:
-            reasons.setdefault(one["why"], []).append(one["column"])
-    for why, names in reasons.items():
-        yield from _wrapped(f"{'missing':<10}{', '.join(names)}: {why}", "  ", " " * 12)
+    for state in ("partial", "missing"):
+        reasons: dict[str, list[str]] = {}
+        for place, one in columns:
+            if one["state"] == state and not (state == "missing" and one["group"] in absent):
+                share = f" {_percent([each['columns'][place]['coverage'] for each in group])}" if state == "partial" else ""
+                reasons.setdefault(one["why"], []).append(one["column"] + share)
+        for why, names in reasons.items():
+            yield from _wrapped(f"{state:<10}{', '.join(names)}: {why}", "  ", " " * 12)
 
 
 def _others(told: Diagnosis) -> Iterator[list[str]]:

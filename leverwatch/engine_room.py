@@ -142,11 +142,9 @@ class EngineRoom:
 
     def _merge(self) -> int:
         """Merges small parts when nothing waits to be loaded, and when they are so many that every load is slowed by them."""
-        if self.spool.backlog_bytes:
-            return sum(merging.merge_next(self.store, relation, merging.FAR_TOO_MANY) for relation in SEALED)
-        mark = jobs.watermark(self.store)
+        pace, mark = merging.IN_A_HURRY if self.spool.backlog_bytes else merging.AT_REST, jobs.watermark(self.store)
         closed = mark - sealing.SEAL_AFTER if mark else None
-        return sum(merging.merge_next(self.store, relation, closed=closed) for relation in SEALED)
+        return sum(merging.merge_next(self.store, relation, pace, closed) for relation in SEALED)
 
     def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """The rows of one of our own statements."""

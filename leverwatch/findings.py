@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 import polars as pl
 
+from collectors.dialects import shipped
 from leverwatch.diagnosis import Column, Core, Replica, Sampled
 from leverwatch.remedies import COLUMNS, GROUPS, TAP, Heard, remedy, sends
 from pipeline.metrics import Metric, by_name
@@ -33,10 +34,12 @@ def replicas(seen: Mapping[str, pl.DataFrame], now: datetime) -> list[Replica]:
     spoke = {(row["replica"], row["dialect"]): row for row in _speakers(seen["spans"], nameless).to_dicts()}
     sampled = {row["replica"]: msgspec.convert(row, Sampled) for row in seen["sampling"].to_dicts()}
     hears = _Ears(seen)
-    served = seen["coverage"].sort("replica", "engine").to_dicts()
+    pools = {name for names in seen["coverage"]["prefilled_by"].drop_nulls().to_list() for name in names}
+    served = [row for row in seen["coverage"].sort("replica", "engine").to_dicts() if not _only_prefills(row, pools)]
     found = [_serving(row, spoke.pop(_key(row), {}), hears, sampled, now) for row in served]
     found += [_beside(row, now) for key, row in sorted(spoke.items(), key=lambda item: tuple(map(str, item[0]))) if key[1] is not None]
     known = {(one.replica, one.dialect) for one in found}
+    found += [_sampled_alone(row, now) for row in _strangers(seen["samples"], {name for name, _ in known}).to_dicts()]
     quiet = (row for row in seen["last_seen"].sort("replica", "engine").to_dicts() if _key(row) not in known)
     return [*found, *(_silent(row, now) for row in quiet)]
 
@@ -57,6 +60,11 @@ def columns(row: Row, heard: Heard) -> tuple[Column, ...]:
 def core(row: Row, why: Mapping[str, str], heard: Heard) -> tuple[Core, ...]:
     """The core metrics of the requests that a row of `coverage` counts; `why` says of each column what brings it."""
     return tuple(_core(metric, row, why, heard) for metric in METRICS)
+
+
+def _only_prefills(row: Row, pools: set[str]) -> bool:
+    """Whether all its requests are pairs of which the decode leg has not come yet, or never will: a prefill pool's replica."""
+    return bool(row["halves"] == row["requests"]) and row["replica"] in pools
 
 
 def _serving(row: Row, spoke: Row, hears: _Ears, sampled: Mapping[str, Sampled], now: datetime) -> Replica:
@@ -100,7 +108,7 @@ def _core(metric: Metric, row: Row, why: Mapping[str, str], heard: Heard) -> Cor
     if counting:
         return Core(metric.name, "computed", counting, coverage, lacks, told)
     sign, signals, absent = ONLY_WHERE.get(metric.name, ("", (), ""))
-    if sign and not row[sign] and not any(signal in signals for signal, _ in heard.samples):
+    if sign and not row[sign] and heard.active.isdisjoint(signals):
         return Core(metric.name, "not_applicable", 0, coverage, (), absent)
     if known and (not sign or known == row["requests"]):
         return Core(metric.name, "not_applicable", 0, coverage, (), f"no request with {metric.known_when}")
@@ -136,6 +144,19 @@ def _beside(row: Row, now: datetime) -> Replica:
     return Replica(row["replica"], row["dialect"], None, stands, tuple(row["roles"]), 0, row["spans"], last, _age_s(last, now))
 
 
+def _strangers(samples: pl.DataFrame, named: set[str | None]) -> pl.DataFrame:
+    """The replicas of engines that samples name, and no span or request does."""
+    engines = [dialect.dialect for dialect in shipped()]
+    strange = pl.col("engine").is_in(engines) & ~pl.col("replica").is_in([name for name in named if name])
+    of_each = samples.filter(strange).group_by("replica", "engine").agg(pl.col("last_seen_at").max())
+    return of_each.sort("replica", "engine")
+
+
+def _sampled_alone(row: Row, now: datetime) -> Replica:
+    last = row["last_seen_at"]
+    return Replica(row["replica"], row["engine"], None, "samples", (), 0, 0, last, _age_s(last, now))
+
+
 def _silent(row: Row, now: datetime) -> Replica:
     last = row["last_seen_at"]
     return Replica(row["replica"], row["engine"], None, "silent", (), 0, 0, last, _age_s(last, now))
@@ -147,7 +168,7 @@ class _Ears:
     def __init__(self, seen: Mapping[str, pl.DataFrame]) -> None:
         of_tap = seen["spans"].filter((pl.col("dialect") == TAP) & pl.col("replica").is_not_null())
         self._tapped = set(of_tap["replica"].to_list())
-        self._samples = seen["samples"].filter(pl.col("most") > 0).sort("name").to_dicts()
+        self._samples = seen["samples"].sort("name").to_dicts()
         self._serving = set(seen["coverage"]["replica"].to_list())
 
     def of(self, row: Row) -> Heard:
@@ -155,13 +176,16 @@ class _Ears:
 
         Samples of its engine under a name that serves nothing, such as host and port of a scrape, may be its own: they count.
         """
-        mine = {
-            sample["signal"]: sample["name"]
+        mine = [
+            sample
             for sample in self._samples
             if sample["replica"] == row["replica"] or (sample["engine"] == row["engine"] and sample["replica"] not in self._serving)
-        }
+        ]
+        names = tuple({sample["signal"]: sample["name"] for sample in mine}.items())
+        active = frozenset(sample["signal"] for sample in mine if (sample["most"] or 0) > 0)
         is_tapped = bool(row["has_body"]) or row["replica"] in self._tapped
-        return Heard(is_tapped, tuple(mine.items()), is_named=row["replica"] is not None)
+        is_half = row["halves"] == row["requests"]
+        return Heard(is_tapped, names, active, is_named=row["replica"] is not None, is_half=is_half)
 
 
 def _key(row: Row) -> tuple[str | None, str | None]:

@@ -33,6 +33,7 @@ IN_SAMPLES: dict[str, tuple[str, ...]] = {
     "kv_usage": ("kv_usage",),
     "preemptions": ("preemptions_total",),
 }
+OF_DECODING = ("output_tokens", "decode_s", "tpot_s", "decode_replica")
 _OF_NOBODY = {
     "tpot_s": "needs decode_s, and output_tokens of 2 or more",
     "concurrency": "no sender states it, and this version does not work it out from spans that overlap",
@@ -43,11 +44,16 @@ _OF_NOBODY = {
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What is heard of a replica beside its requests: whether the tap speaks for it, samples' names by signal, if it has a name."""
+    """What is heard of a replica beside its requests: if the tap speaks for it, samples' names by signal, if it has a name.
+
+    `active` are the signals whose samples are above 0; `is_half`: of its prefill/decode pairs only the prefill leg is known.
+    """
 
     tap: bool = False
     samples: tuple[tuple[str, str], ...] = ()
+    active: frozenset[str] = frozenset()
     is_named: bool = True
+    is_half: bool = False
 
 
 NOTHING = Heard()
@@ -55,6 +61,8 @@ NOTHING = Heard()
 
 def remedy(column: str, engine: str, heard: Heard = NOTHING, *, some: bool = False) -> str:
     """Why requests of an engine lack a column (where `some`: some of them), and what brings it: one sentence, never empty."""
+    if heard.is_half and column in OF_DECODING:
+        return "only the prefill legs are known: trace the decode pool too"
     if column in _OF_NOBODY:
         return _OF_NOBODY[column]
     if column == "replica":
@@ -62,7 +70,7 @@ def remedy(column: str, engine: str, heard: Heard = NOTHING, *, some: bool = Fal
             return "no engine's span says who served: turn the engine's own spans on"
         first, second, *_ = deployment().replica.keys
         return f"the sender's address stands in its place: set {first} or {second} in OTEL_RESOURCE_ATTRIBUTES"
-    said = _of_tap(column) if heard.tap else ""
+    said = _of_tap(column, some=some) if heard.tap else ""
     said = said or _of_dialect(column, engine, some=some)
     if "response tap" in said:
         said += "; `leverwatch tap` prints the tap"
@@ -77,14 +85,15 @@ def sends(engine: str) -> str:
     return next((dialect.sampling for dialect in shipped() if dialect.dialect == engine), "")
 
 
-def _of_tap(column: str) -> str:
+def _of_tap(column: str, *, some: bool) -> str:
     """What is in the way where the tap speaks already."""
     reads, cannot = _reads(TAP), why_missing(TAP)
     if column not in reads:
         return ""
     key = "draft_tokens" if column in GROUPS["drafts"] else column
     own = next(dialect.cannot for dialect in shipped() if dialect.dialect == TAP)
-    return f"the tap speaks, and no answer said it: {cannot[key]}" if key in own else "the tap speaks, and no answer said it"
+    said = f"the tap speaks, and {'not every' if some else 'no'} answer said it"
+    return f"{said}: {cannot[key]}" if key in own else said
 
 
 def _of_dialect(column: str, engine: str, *, some: bool) -> str:

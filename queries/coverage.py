@@ -20,16 +20,18 @@ SIGNS = {
     "moves": "kv_transfer_s is not null or kv_transfer_bytes is not null or prefill_replica <> replica or topology like 'pd-%' "
     f"or lower(levers['disaggregation']) not in ({OFF}) or arms['disaggregation'] = 'treated'",
     "has_body": "list_contains(map_values(provenance), 'body')",
+    "halves": "decode_replica is null and list_contains(flags, 'partial')",
 }
 
 
 def coverage(columns: Sequence[str], metrics: Sequence[MetricRow]) -> str:
-    """One row per replica and engine of the requests that started from $since to $until: how many, the last end, the newest version.
+    """One row per replica and engine of the requests that started from $since to $until: how many, the last end, version, who prefilled.
 
     Then how many have each column (`<column>_n`), each sign, each metric's inputs (`known:<metric>`), and count for it (`counts:<metric>`).
     """
     items = [
         "replica", "engine", "count(*) as requests", "max(ended_at) as last_seen_at", "arg_max(engine_version, ended_at) as version",
+        "list(distinct prefill_replica) filter (where prefill_replica <> replica) as prefilled_by",
         *(f'{_count(column)} as "{column}_n"' for column in columns),
         *(f'count(*) filter (where {condition}) as "{sign}"' for sign, condition in SIGNS.items()),
         *(f'count(*) filter (where {known(metric)}) as "known:{metric.name}"' for metric in metrics),

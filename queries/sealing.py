@@ -18,6 +18,7 @@ from queries import part_writer
 from queries.parts import SEALED, quoted, stored_sql, whole_sql
 from queries.store import Store, Transaction
 
+SEALED_LEVEL = 2  # of a part: it holds what there was of a closed hour; those below are fresh (queries.fresh_parts)
 SEAL_AFTER = timedelta(hours=1)
 MIN_LATE_ROWS = 10_000  # late rows of an hour that has a part already wait in the hot table until they are worth a file
 
@@ -55,7 +56,7 @@ def withdraw(store: Store, transaction: Transaction) -> None:
     """Takes the requests that the traces of `working_traces` replace out of the parts; the transaction then writes them anew."""
     span = "(select min(replaced_since) from working_traces) as since, (select max(replaced_until) from working_traces) as until"
     near = transaction.frame(
-        f'select parts."file", parts.since, parts.until from parts, (select {span}) as near '
+        f'select parts."file", parts.since, parts.until, parts.level from parts, (select {span}) as near '
         "where relation = 'requests' and parts.until > near.since and parts.since <= near.until"
     )
     replaced = (
@@ -68,7 +69,7 @@ def withdraw(store: Store, transaction: Transaction) -> None:
             continue
         transaction.execute("delete from parts where relation = 'requests' and \"file\" = $file", {"file": row["file"]})
         kept = transaction.tables(f"select part.* from {source} where not {replaced}")
-        _write(store, transaction, "requests", row["since"], row["until"], kept)
+        _write(store, transaction, "requests", (row["since"], row["until"]), kept, row["level"])
         refresh(store, transaction, "requests")
 
 
@@ -86,7 +87,8 @@ def _seal(store: Store, relation: str, watermark: datetime) -> int:
         "group by since order by since",
         {"cutoff": cutoff},
     )
-    taken = store.rows("select since, until from parts where relation = $relation and level >= 2", {"relation": relation})
+    of_sealed = {"relation": relation, "level": SEALED_LEVEL}
+    taken = store.rows("select since, until from parts where relation = $relation and level >= $level", of_sealed)
     for hour in hours:
         if not any(part["since"] <= hour["since"] < part["until"] for part in taken) or hour["held"] >= MIN_LATE_ROWS:
             return _seal_hour(store, relation, hour["since"])
@@ -98,18 +100,21 @@ def _seal_hour(store: Store, relation: str, since: datetime) -> int:
     inside = "started_at >= $since and started_at < $until"
     with store.write() as transaction:
         rows = transaction.tables(f"select * from {relation}_hot where {inside}", hour)
-        count = _write(store, transaction, relation, since, hour["until"], rows)
+        count = _write(store, transaction, relation, (since, hour["until"]), rows, SEALED_LEVEL)
         transaction.execute(f"delete from {relation}_hot where {inside}", hour)
         refresh(store, transaction, relation)
     return count
 
 
-def _write(store: Store, transaction: Transaction, relation: str, since: datetime, until: datetime, rows: Iterable[pa.Table]) -> int:
-    """Writes rows of an hour as a new part and lists it; gives how many there were."""
+def _write(
+    store: Store, transaction: Transaction, relation: str, period: tuple[datetime, datetime], rows: Iterable[pa.Table], level: int
+) -> int:
+    """Writes rows of a period as a new part and lists it; gives how many there were."""
+    since, until = period
     path, count = part_writer.write_sorted(fresh_path(store.parts / relation, since), map(part_writer.packed, rows))
     if count:
         sync(path)
-        list_part(transaction, relation, path, since, count, level=2, until=until)
+        list_part(transaction, relation, path, since, count, level=level, until=until)
     return count
 
 

@@ -47,7 +47,7 @@ class Transaction:
         """The rows of a SELECT as a Polars frame, seen from inside the transaction."""
         return _in_utc(pl.DataFrame(self._connection.sql(sql, params=dict(params) if params else None)))
 
-    def tables(self, sql: str, params: Params = None, limit_rows: int = 50_000) -> Iterator[pa.Table]:
+    def tables(self, sql: str, params: Params = None, limit_rows: int = 25_000) -> Iterator[pa.Table]:
         """The rows of a SELECT as Arrow tables of at most so many rows, not all in memory; to be read to their end before the next call."""
         reader = self._connection.sql(sql, params=dict(params) if params else None).to_arrow_reader(limit_rows)
         schema = schema_in_utc(reader.schema)

@@ -11,8 +11,8 @@ from typing import Any
 
 import httpx
 import pytest
-from collectors_bodies import START, VLLM, attribute, body, span
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from collectors_bodies import START, VLLM, body, span
+from leverwatch_fleet import NOW, put, tapped, vllm
 from test_leverwatch_serve import Running
 
 from collectors.ledger import Note
@@ -24,7 +24,6 @@ from leverwatch.engine_room import EngineRoom
 from leverwatch.ledger_rows import ledger_sums
 
 HOUR_NS = 3_600_000_000_000
-NOW = datetime.fromtimestamp(START / 1e9, UTC) + timedelta(hours=1)
 
 
 @pytest.fixture
@@ -34,98 +33,10 @@ def room(tmp_path: Path) -> Iterator[EngineRoom]:
     opened.close()
 
 
-def vllm(number: int, **attributes: Any) -> Span:
-    """A request's span of vLLM with its times."""
-    said = {
-        "gen_ai.usage.prompt_tokens": 100,
-        "gen_ai.usage.completion_tokens": 10,
-        "gen_ai.latency.time_to_first_token": 0.05,
-        "gen_ai.latency.e2e": 0.25,
-        "gen_ai.latency.time_in_model_decode": 0.2,
-        "gen_ai.request.id": f"chatcmpl-{number}",
-    } | attributes
-    return span(number, attributes=[attribute(key, value) for key, value in said.items()])
-
-
-def tapped(number: int, **attributes: Any) -> Span:
-    """The tap's span of the same request."""
-    said = {f"leverwatch.body.{key}": value for key, value in ({"request_id": f"chatcmpl-{number}"} | attributes).items()}
-    return span(
-        number, span_id=(1000 + number).to_bytes(8, "big"), name="response_body", attributes=[attribute(*one) for one in said.items()]
-    )
-
-
-def put(room: EngineRoom, *bodies: bytes, sender: str = "10.0.0.1", at_ns: int = START + 1_000_000_000) -> None:
-    for one in bodies:
-        room.spool.append("traces", sender, at_ns, one).result()
-    room.drain()
-
-
-def states(told: dict[str, Any], replica: str = "r1") -> dict[str, str]:
-    one = next(one for one in told["replicas"] if one["replica"] == replica)
-    return {core["metric"]: core["state"] for core in one["core"]}
-
-
-def why(told: dict[str, Any], column: str, replica: str = "r1") -> str:
-    one = next(one for one in told["replicas"] if one["replica"] == replica)
-    found: str = next(each["why"] for each in one["columns"] if each["column"] == column)
-    return found
-
-
 def test_a_store_with_nothing_cannot_tell(room: EngineRoom) -> None:
     told = doctor.diagnose(room)
     assert (told["status"], told["replicas"], told["requests"], told["freshness"]["newest_event_at"]) == (3, [], 0, None)
     assert "cannot tell: no requests in this period" in text(told)
-
-
-def test_a_plain_fleet_of_vllm_with_the_tap_lacks_no_core_metric(room: EngineRoom) -> None:
-    put(room, body(*(vllm(n) for n in range(1, 9)), service__instance__id="r1"))
-    assert doctor.diagnose(room)["status"] == 1
-    put(room, body(*(tapped(n, cached_tokens=64) for n in range(1, 9)), scope="leverwatch.response_tap", service__instance__id="r1"))
-    told = doctor.diagnose(room)
-    assert told["status"] == 0
-    assert states(told) == {
-        "skipped_token_ratio": "computed",
-        "cache_hit_rate": "computed",
-        "draft_acceptance": "not_applicable",
-        "net_itl_s": "computed",
-        "interconnect_efficiency": "not_applicable",
-    }
-
-
-def test_where_the_tap_speaks_and_the_engine_says_nothing_the_engines_flag_is_asked_for(room: EngineRoom) -> None:
-    put(room, body(vllm(1), service__instance__id="r1"))
-    put(room, body(tapped(1), scope="leverwatch.response_tap", service__instance__id="r1"))
-    said = why(doctor.diagnose(room), "cached_tokens")
-    assert said.startswith("the tap speaks, and no answer said it: ")
-    assert "--enable-prompt-tokens-details" in said
-
-
-def test_a_speculation_lever_makes_draft_acceptance_asked_for_unless_it_is_off(room: EngineRoom) -> None:
-    put(room, body(vllm(1), service__instance__id="r1", leverwatch__lever__speculation="ngram-4"))
-    put(room, body(vllm(2), service__instance__id="r2", leverwatch__lever__speculation="off"))
-    told = doctor.diagnose(room)
-    assert (states(told)["draft_acceptance"], states(told, "r2")["draft_acceptance"]) == ("missing", "not_applicable")
-
-
-def test_a_topology_of_pools_makes_interconnect_efficiency_asked_for(room: EngineRoom) -> None:
-    put(room, body(vllm(1), service__instance__id="r1", leverwatch__topology="pd-1p2d"))
-    assert states(doctor.diagnose(room))["interconnect_efficiency"] == "missing"
-
-
-def test_answers_of_one_token_have_no_net_itl_and_that_is_no_failing(room: EngineRoom) -> None:
-    put(room, body(vllm(1, **{"gen_ai.usage.completion_tokens": 1}), service__instance__id="r1"))
-    assert states(doctor.diagnose(room))["net_itl_s"] == "not_applicable"
-
-
-def test_a_partial_column_is_a_share_of_the_requests(room: EngineRoom) -> None:
-    put(
-        room,
-        body(*(vllm(n, **({"gen_ai.request.temperature": 0.7} if n % 4 == 0 else {})) for n in range(1, 9)), service__instance__id="r1"),
-    )
-    one = doctor.diagnose(room)["replicas"][0]
-    found = next(each for each in one["columns"] if each["column"] == "temperature")
-    assert (found["state"], found["coverage"]) == ("partial", 0.25)
 
 
 def test_a_replica_that_served_nothing_in_the_period_is_silent_and_not_judged(room: EngineRoom) -> None:

@@ -16,6 +16,7 @@ from leverwatch.engine_room import EngineRoom
 from pipeline import jobs
 from pipeline.recent import Recent
 from queries import fresh_parts, merging
+from queries.merging import Pace, merge_next
 
 TOKENS = attribute("gen_ai.usage.completion_tokens", 11)
 
@@ -115,9 +116,9 @@ def test_parts_of_an_hour_are_made_one_and_every_row_stays(room: EngineRoom) -> 
     counted = 'select count(*) as n, sum("rows")::bigint as total from parts where relation = $relation'
     for relation in ("spans", "requests"):
         assert room.store.rows(counted, {"relation": relation}) == [{"n": 5, "total": 5}]
-        assert merging.merge_next(room.store, relation, many=3) == 5
+        assert merge_next(room.store, relation, Pace(3)) == 5
         assert room.store.rows(counted, {"relation": relation}) == [{"n": 1, "total": 5}]
-        assert merging.merge_next(room.store, relation, many=3) == 0
+        assert merge_next(room.store, relation, Pace(3)) == 0
     assert requests(room) == before
     assert room.store.rows("select count(distinct span_id) as n from spans") == [{"n": 5}]
 
@@ -126,6 +127,17 @@ def test_a_part_whose_traces_wait_for_assembly_is_not_merged_away(room: EngineRo
     for number in range(1, 4):
         put(room, engine(number))
         dict(room.steps())["load"]()
-    assert merging.merge_next(room.store, "spans", many=2) == 0
+    assert merge_next(room.store, "spans", Pace(2)) == 0
     room.drain()
-    assert merging.merge_next(room.store, "spans", many=2) == 3
+    assert merge_next(room.store, "spans", Pace(2)) == 3
+
+
+def test_a_room_with_nothing_to_load_merges_small_parts(room: EngineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merging, "AT_REST", Pace(3))
+    for number in range(1, 4):
+        put(room, engine(number))
+        room.drain()
+    assert room.store.rows('select relation, count(*) as n, sum("rows")::bigint as held from parts group by relation order by relation') == [
+        {"relation": "requests", "n": 1, "held": 3},
+        {"relation": "spans", "n": 1, "held": 3},
+    ]

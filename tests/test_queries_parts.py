@@ -18,6 +18,7 @@ from collectors.ledger import Tallies
 from collectors.load_spans import SpanLoader
 from collectors.spool_records import Position, Record
 from queries import fresh_parts, merging, part_writer, sealing
+from queries.merging import Pace, merge_next
 from queries.sandbox import Sandbox
 from queries.store import Store
 
@@ -149,7 +150,7 @@ def test_a_part_from_before_this_layout_reads_beside_new_ones(store: Store) -> N
     assert texts(store) == [{"tenth": "0.1", "word": "x"}, {key: text for key, (_, text) in VALUES.items()}]
     assert keys(store) == [("r-1", "r-1"), ("r-1", "r-1")]
     put(store, every_type(3))
-    assert merging.merge_next(store, "spans", many=2) == 2
+    assert merge_next(store, "spans", Pace(2)) == 2
     assert older in parts(store)
     assert texts(store)[0] == {"tenth": "0.1", "word": "x"}
     assert keys(store) == [("r-1", "r-1")] * 3
@@ -172,8 +173,8 @@ def test_a_span_that_is_sent_again_is_the_same_only_if_its_numbers_are(store: St
 def test_merging_keeps_every_row_and_sorts_them_by_time(store: Store) -> None:
     put(store, *(body(span(number, attributes=[attribute("x", number / 7)])) for number in (3, 1, 5, 2, 4)))
     before = store.frame("select * exclude (levers, arms) from spans order by span_id")
-    assert merging.merge_next(store, "spans", many=6) == 0
-    assert merging.merge_next(store, "spans", many=5) == 5
+    assert merge_next(store, "spans", Pace(6)) == 0
+    assert merge_next(store, "spans", Pace(5)) == 5
     assert store.frame("select * exclude (levers, arms) from spans order by span_id").equals(before)
     (part,) = parts(store)
     assert [int(one, 16) for one in pq.read_table(part, columns=["span_id"])["span_id"].to_pylist()] == [1, 2, 3, 4, 5]
@@ -183,11 +184,18 @@ def test_merging_keeps_every_row_and_sorts_them_by_time(store: Store) -> None:
 @pytest.mark.usefixtures("_parts")
 def test_small_parts_are_merged_among_themselves_and_a_large_one_is_left_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merging, "SMALL_ROWS", 2)
-    monkeypatch.setattr(merging, "LARGE_ROWS", 3)
+    monkeypatch.setitem(merging.LARGE_ROWS, "spans", 3)
     pairs = [body(span(2 * number), span(2 * number + 1)) for number in range(1, 3)]
     put(store, body(span(100), span(101), span(102)), *pairs, body(span(200)), body(span(201)))
-    assert [merging.merge_next(store, "spans", many=2) for _ in range(4)] == [2, 4, 0, 0]
+    assert [merge_next(store, "spans", Pace(2)) for _ in range(4)] == [2, 4, 0, 0]
     assert sorted(row["held"] for row in store.rows('select "rows" as held from parts')) == [2, 3, 4]
+
+
+@pytest.mark.usefixtures("_parts")
+def test_an_hour_that_has_closed_is_merged_whole(store: Store) -> None:
+    put(store, body(span(1)), body(span(2)))
+    until = store.rows("select until from parts")[0]["until"]
+    assert [merge_next(store, "spans", closed=until - timedelta(seconds=1)), merge_next(store, "spans", closed=until)] == [0, 2]
 
 
 @pytest.mark.usefixtures("_parts")
@@ -200,7 +208,7 @@ def test_a_merge_whose_parts_were_replaced_meanwhile_changes_nothing(store: Stor
             sealing.unlist(store, transaction, "spans", [parts(store)[0].name])
 
     monkeypatch.setattr(merging, "sync", replaced)
-    assert merging.merge_next(store, "spans", many=2) == 0
+    assert merge_next(store, "spans", Pace(2)) == 0
     assert store.rows("select count(*) as n from spans") == [{"n": 1}]
 
 

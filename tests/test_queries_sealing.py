@@ -152,3 +152,13 @@ def test_a_seal_that_fails_leaves_every_row_where_it_was(store: Store, monkeypat
     monkeypatch.undo()
     assert seal_all(store) == 1
     assert seen(store) == [("a", 10)]
+
+
+def test_a_fresh_part_without_the_request_that_is_made_anew_stays_fresh(store: Store) -> None:
+    put(store, ("a", 1, 10), ("b", 2, 20))
+    seal_all(store)
+    with store.write() as transaction:
+        transaction.execute("update parts set level = 0")
+    put(store, ("a", 1, 99))
+    assert store.rows('select level, "rows" as held from parts') == [{"level": 0, "held": 1}]
+    assert seal_all(store) == 1

@@ -1,0 +1,118 @@
+"""What is found of each replica: which core metrics there are, which do not apply, and which are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from collectors_bodies import START, body
+from leverwatch_fleet import NOW, half, put, states, tapped, vllm, why
+
+from leverwatch import doctor
+from leverwatch.config import Config
+from leverwatch.doctor_text import text
+from leverwatch.engine_room import EngineRoom
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[EngineRoom]:
+    opened = EngineRoom(tmp_path / "data", Config(), clock=lambda: NOW)
+    yield opened
+    opened.close()
+
+
+def test_a_plain_fleet_of_vllm_with_the_tap_lacks_no_core_metric(room: EngineRoom) -> None:
+    put(room, body(*(vllm(n) for n in range(1, 9)), service__instance__id="r1"))
+    assert doctor.diagnose(room)["status"] == 1
+    put(room, body(*(tapped(n, cached_tokens=64) for n in range(1, 9)), scope="leverwatch.response_tap", service__instance__id="r1"))
+    told = doctor.diagnose(room)
+    assert told["status"] == 0
+    assert states(told) == {
+        "skipped_token_ratio": "computed",
+        "cache_hit_rate": "computed",
+        "draft_acceptance": "not_applicable",
+        "net_itl_s": "computed",
+        "interconnect_efficiency": "not_applicable",
+    }
+
+
+def test_where_the_tap_speaks_and_the_engine_says_nothing_the_engines_flag_is_asked_for(room: EngineRoom) -> None:
+    put(room, body(vllm(1), service__instance__id="r1"))
+    put(room, body(tapped(1), scope="leverwatch.response_tap", service__instance__id="r1"))
+    said = why(doctor.diagnose(room), "cached_tokens")
+    assert said.startswith("the tap speaks, and no answer said it: ")
+    assert "--enable-prompt-tokens-details" in said
+
+
+def test_a_speculation_lever_makes_draft_acceptance_asked_for_unless_it_is_off(room: EngineRoom) -> None:
+    put(room, body(vllm(1), service__instance__id="r1", leverwatch__lever__speculation="ngram-4"))
+    put(room, body(vllm(2), service__instance__id="r2", leverwatch__lever__speculation="off"))
+    told = doctor.diagnose(room)
+    assert (states(told)["draft_acceptance"], states(told, "r2")["draft_acceptance"]) == ("missing", "not_applicable")
+
+
+def test_a_topology_of_pools_makes_interconnect_efficiency_asked_for(room: EngineRoom) -> None:
+    put(room, body(vllm(1), service__instance__id="r1", leverwatch__topology="pd-1p2d"))
+    assert states(doctor.diagnose(room))["interconnect_efficiency"] == "missing"
+
+
+def test_a_prefill_replica_with_a_pair_in_flight_is_not_judged(room: EngineRoom) -> None:
+    pools = {phase: {"service__instance__id": phase, "leverwatch__pool": phase} for phase in ("prefill", "decode")}
+    put(room, body(half(1, "prefill"), half(2, "prefill"), **pools["prefill"]))
+    alone = doctor.diagnose(room)
+    assert states(alone, "prefill")["net_itl_s"] == "missing"
+    assert why(alone, "decode_s", "prefill") == "only the prefill legs are known: trace the decode pool too"
+    put(room, body(half(1, "decode"), **pools["decode"]))
+    told = doctor.diagnose(room)
+    assert {one["replica"]: one["stands"] for one in told["replicas"]} == {"prefill": "parts", "decode": "requests"}
+    assert states(told, "decode")["interconnect_efficiency"] == "missing"
+
+
+def test_answers_of_one_token_have_no_net_itl_and_that_is_no_failing(room: EngineRoom) -> None:
+    put(room, body(vllm(1, **{"gen_ai.usage.completion_tokens": 1}), service__instance__id="r1"))
+    assert states(doctor.diagnose(room))["net_itl_s"] == "not_applicable"
+
+
+def test_a_partial_column_is_a_share_of_the_requests(room: EngineRoom) -> None:
+    put(
+        room,
+        body(*(vllm(n, **({"gen_ai.request.temperature": 0.7} if n % 4 == 0 else {})) for n in range(1, 9)), service__instance__id="r1"),
+    )
+    one = doctor.diagnose(room)["replicas"][0]
+    found = next(each for each in one["columns"] if each["column"] == "temperature")
+    assert (found["state"], found["coverage"]) == ("partial", 0.25)
+
+
+def test_a_counter_of_drafts_makes_draft_acceptance_asked_for_once_it_counts(room: EngineRoom) -> None:
+    put(room, body(vllm(1), service__instance__id="r1"))
+    at = datetime.fromtimestamp(START / 1e9, UTC)
+    found = []
+    for value in (0.0, 279.0):
+        with room.store.write() as transaction:
+            transaction.execute(
+                "insert into samples_hot by name select $at as observed_at, 'r1' as replica, 'vllm:spec_decode_num_draft_tokens' as name, "
+                "map {} as labels, $value as value, 'counter' as kind, 'draft_tokens_total' as signal, 'vllm' as engine, 's' as sender, "
+                "$at as received_at",
+                {"at": at, "value": value},
+            )
+        found.append(states(doctor.diagnose(room))["draft_acceptance"])
+    assert found == ["not_applicable", "missing"]
+
+
+def test_a_replica_that_samples_alone_name_is_shown_as_such(room: EngineRoom) -> None:
+    put(room, body(vllm(1), service__instance__id="r1"))
+    at = datetime.fromtimestamp(START / 1e9, UTC)
+    with room.store.write() as transaction:
+        for replica in ("r1", "10.0.0.5:8000"):
+            transaction.execute(
+                "insert into samples_hot by name select $at as observed_at, $replica as replica, 'vllm:num_requests_waiting' as name, "
+                "map {} as labels, 0.0 as value, 'gauge' as kind, 'queue_depth' as signal, 'vllm' as engine, 's' as sender, "
+                "$at as received_at",
+                {"at": at, "replica": replica},
+            )
+    told = doctor.diagnose(room)
+    assert [(one["replica"], one["stands"]) for one in told["replicas"]] == [("r1", "requests"), ("10.0.0.5:8000", "samples")]
+    assert "10.0.0.5:8000: vllm, samples alone: no span names this replica" in text(told)
+    assert why(told, "queue_depth") == "no request says it; `samples` has it of the replica (vllm:num_requests_waiting)"
