@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 ROWS_A_GROUP = 100_000
-ROWS_SORTED = 50_000  # together, as a row group
+BYTES_SORTED = 64 * 1024 * 1024  # together, as a row group, in memory: about 50,000 spans
 ZSTD_LEVEL = 1
 IDS = frozenset({"trace_id", "span_id", "parent_span_id", "request_id", "join_key"})
 MOMENTS = frozenset({"started_at", "ended_at", "start_unix_nano"})
@@ -35,7 +35,7 @@ def write(path: Path, rows: pa.Table) -> Path:
 def write_sorted(path: Path, chunks: Iterable[pa.Table]) -> tuple[Path, int]:
     """Writes chunks of rows as one file, those of a row group by `started_at`; gives its whole name and their number.
 
-    Where there are no rows there is no file. Holds `ROWS_SORTED` in memory. All chunks have the columns of the first.
+    Where there are no rows there is no file. Holds `BYTES_SORTED` of rows, twice. All chunks have the columns of the first.
     """
     groups = _groups(chunks)
     first = next(groups, None)
@@ -44,7 +44,7 @@ def write_sorted(path: Path, chunks: Iterable[pa.Table]) -> tuple[Path, int]:
     count = 0
     with opened(path, first.schema) as part:
         for rows in chain([first], groups):
-            part.write_table(rows.sort_by("started_at"), row_group_size=ROWS_A_GROUP)
+            part.write_table(rows.sort_by("started_at"), row_group_size=2 * ROWS_A_GROUP)
             count += rows.num_rows
     return _named(path, first.schema), count
 
@@ -87,11 +87,11 @@ def _without_own_key(signals: pa.StructArray) -> tuple[pa.StructArray, pa.Array]
 
 
 def _groups(chunks: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Chunks joined to row groups: all but the last hold `ROWS_SORTED` rows or a little more."""
+    """Chunks joined to row groups: all but the last hold `ROWS_A_GROUP` rows or `BYTES_SORTED`, or a little more."""
     held: list[pa.Table] = []
     for chunk in chunks:
         held.append(chunk)
-        if sum(one.num_rows for one in held) >= ROWS_SORTED:
+        if sum(one.num_rows for one in held) >= ROWS_A_GROUP or sum(one.nbytes for one in held) >= BYTES_SORTED:
             yield pa.concat_tables(held).combine_chunks()
             held = []
     if any(one.num_rows for one in held):

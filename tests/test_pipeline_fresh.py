@@ -137,7 +137,9 @@ def test_a_room_with_nothing_to_load_merges_small_parts(room: EngineRoom, monkey
     for number in range(1, 4):
         put(room, engine(number))
         room.drain()
-    assert room.store.rows('select relation, count(*) as n, sum("rows")::bigint as held from parts group by relation order by relation') == [
+    assert room.store.rows(
+        'select relation, count(*) as n, sum("rows")::bigint as held from parts group by relation order by relation'
+    ) == [
         {"relation": "requests", "n": 1, "held": 3},
         {"relation": "spans", "n": 1, "held": 3},
     ]
