@@ -48,26 +48,9 @@ def _health(room: EngineRoom, worker: Worker, refused: Refused, receiving: Recei
     @routes.get("/readyz")
     def readyz(request: Request) -> JSONResponse:
         """Exports are taken and the jobs run; 503 with the reason where they do not. A caller that may not read gets the status alone."""
-        errors = dict(worker.errors)
-        if not room.spool.is_writing:
-            errors["spool"] = "the thread that writes exports to disk has ended; restart the server"
-        short = room.spool.free_space.shortage()
-        if short:
-            errors["disk"] = short
-        state = {
-            "status": "failing" if errors else "ok",
-            "backlog_bytes": room.spool.backlog_bytes,
-            "errors": errors,
-            "pending": pending(room),
-            "ledger": ledger_sums(room),
-        }
-        warnings = dict(receiving.scraper.warnings) if receiving is not None else {}
-        if room.deployed.registry is not None and room.deployed.registry.problem:
-            warnings["registry"] = room.deployed.registry.problem
-        if warnings:
-            state["warnings"] = warnings
+        state = _state(room, worker, receiving)
         shown = state if request.scope.get("leverwatch.shows_detail", True) else {"status": state["status"]}
-        return JSONResponse(shown, status_code=503 if errors else 200)
+        return JSONResponse(shown, status_code=503 if state["errors"] else 200)
 
     @routes.get("/api/ledger")
     def ledger(sender: str | None = None) -> list[dict[str, Any]]:
@@ -92,3 +75,26 @@ def _health(room: EngineRoom, worker: Worker, refused: Refused, receiving: Recei
         return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
     return routes
+
+
+def _state(room: EngineRoom, worker: Worker, receiving: Receiving | None) -> dict[str, Any]:
+    """Whether exports are taken and the jobs run, what waits, what became of what came, and what is not as it should be."""
+    errors = dict(worker.errors)
+    if not room.spool.is_writing:
+        errors["spool"] = "the thread that writes exports to disk has ended; restart the server"
+    short = room.spool.free_space.shortage()
+    if short:
+        errors["disk"] = short
+    state = {
+        "status": "failing" if errors else "ok",
+        "backlog_bytes": room.spool.backlog_bytes,
+        "errors": errors,
+        "pending": pending(room),
+        "ledger": ledger_sums(room),
+    }
+    warnings = dict(receiving.scraper.warnings) if receiving is not None else {}
+    if room.deployed.registry is not None and room.deployed.registry.problem:
+        warnings["registry"] = room.deployed.registry.problem
+    if warnings:
+        state["warnings"] = warnings
+    return state

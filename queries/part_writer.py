@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 ROWS_A_GROUP = 100_000
-BYTES_SORTED = 64 * 1024 * 1024  # together, as a row group, in memory: about 50,000 spans
+BYTES_SORTED = 32 * 1024 * 1024  # together, as a row group, in memory: about 50,000 spans
 ZSTD_LEVEL = 1
 IDS = frozenset({"trace_id", "span_id", "parent_span_id", "request_id", "join_key"})
 MOMENTS = frozenset({"started_at", "ended_at", "start_unix_nano"})

@@ -50,11 +50,11 @@ def test_an_open_port_beyond_loopback_is_refused_by_name(host: str, access: Acce
 
 
 def test_tokens_client_certificates_or_a_plain_word_open_it(tmp_path: Path) -> None:
-    check(Serve(host="0.0.0.0"), tokens(BOTH), None)
-    check(Serve(host="0.0.0.0", allow_open=True), Tokens(), None)
-    check(Serve(host="0.0.0.0"), Tokens(), certificates(tmp_path, "grpc", "otlp_http", "web"))
-    check(Serve(host="0.0.0.0"), tokens(READ), certificates(tmp_path, "grpc", "otlp_http"))
-    check(Serve(), Tokens(), None)
+    assert check(Serve(host="0.0.0.0"), tokens(BOTH), None) is None
+    assert check(Serve(host="0.0.0.0", allow_open=True), Tokens(), None) is None
+    assert check(Serve(host="0.0.0.0"), Tokens(), certificates(tmp_path, "grpc", "otlp_http", "web")) is None
+    assert check(Serve(host="0.0.0.0"), tokens(READ), certificates(tmp_path, "grpc", "otlp_http")) is None
+    assert check(Serve(), Tokens(), None) is None
 
 
 def test_encryption_alone_guards_nothing(tmp_path: Path) -> None:
