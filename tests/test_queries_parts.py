@@ -25,7 +25,7 @@ from queries.store import Store
 COLUMNS = [
     "trace_id", "span_id", "parent_span_id", "name", "kind", "started_at", "ended_at", "start_unix_nano", "duration_s", "status",
     "status_message", "scope", "service", "replica", "sender", "dialect", "role", "signals", "levers", "arms", "resource", "attributes",
-    "events", "links", "received_at",
+    "events", "links", "received_at", "texts", "numbers",
 ]  # fmt: skip
 LATER = datetime.fromtimestamp(START / 1e9, UTC) + timedelta(hours=3)
 LISTED = AnyValue(array_value=ArrayValue(values=[AnyValue(int_value=1), AnyValue(double_value=2.5)]))
