@@ -67,10 +67,14 @@ def identified(legs: pl.DataFrame) -> pl.DataFrame:
         _first("dialect", of_authority & (pl.col("role") != "body")).alias("engine"),
         pl.col("first_role").first().alias("authority_role"),
         pl.coalesce(_first("dialect", pl.col("role") == "gateway"), _first("dialect", pl.col("role") == "client")).alias("front"),
-        pl.coalesce(_first("replica", engine_leg & of_authority), _first("replica", served)).alias("served_by"),
+        pl.coalesce(
+            _first("replica", engine_leg & of_authority),
+            _first("replica", served),
+            _first("replica", of_authority & (pl.col("role") == "body")),  # where no engine speaks, the tap beside it does
+        ).alias("served_by"),
         _first("replica", prefill).alias("prefilled_by"),
         _first("replica", decode).alias("decoded_by"),
-        (pl.col("replica") == pl.col("sender")).filter(served).any().alias("named_by_sender"),
+        (pl.col("replica") == pl.col("sender")).filter(served | (of_authority & (pl.col("role") == "body"))).any().alias("named_by_sender"),
         pl.col("started_at").filter(timed).min(),
         pl.col("ended_at").filter(timed).max(),
         _first("started_at", of_authority).alias("authority_started_at"),

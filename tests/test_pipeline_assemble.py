@@ -450,3 +450,12 @@ def test_what_waits_for_other_traces_is_kept_under_its_ids_and_a_whole_request_w
     assert waiting(body) == {("r-1", "t1")}
     assert waiting(vllm(phase="decode", request_id="rid")) == {("r-1", "t1"), ("rid", "t1")}
     assert waiting(body | {"trace_id": "t2"}, vllm()) == {("r-1", "t2")}
+
+
+def test_where_only_a_tap_speaks_its_replica_served_and_beside_an_engine_the_engines_did() -> None:
+    tap = span("b", "body", "response_tap", replica="pod-7", request_id="r-9", cached_tokens=5)
+    assert [row["replica"] for row in rows_of(tap)] == ["pod-7"]
+    below = span("e", "engine", "vllm", "b", replica="r1", request_id="r-9", output_tokens=3)
+    assert [row["replica"] for row in rows_of(tap, below)] == ["r1"]
+    unnamed = span("b", "body", "response_tap", replica="127.0.0.1", request_id="r-9", cached_tokens=5)
+    assert [row["flags"] for row in rows_of(unnamed)] == [["body_only", "replica_from_sender"]]

@@ -148,7 +148,9 @@ def test_a_leg_that_gives_a_sealed_request_its_name_does_not_double_it(room: Eng
     tap = span(9, trace_id=(1).to_bytes(16, "big"), name="response_body", attributes=[attribute("leverwatch.body.cached_tokens", 5)])
     put(room, body(tap, scope="leverwatch.response_tap"), request(50, minutes=240))
     room.drain()
-    assert room.store.rows("select flags from requests where trace_id = $t", {"t": f"{1:032x}"}) == [{"flags": ["body_only"]}]
+    assert room.store.rows("select flags from requests where trace_id = $t", {"t": f"{1:032x}"}) == [
+        {"flags": ["body_only", "replica_from_sender"]}
+    ]
     named = [attribute("gen_ai.request.id", "r-1"), DECODE, TOKENS]
     engine = span(1, parent_span_id=(9).to_bytes(8, "big"), attributes=named)
     put(room, body(engine))
