@@ -22,6 +22,7 @@ from collectors.otlp_json import OtlpJsonError, to_protobuf
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 LIMIT_BODY_BYTES = 64 * 1024 * 1024
 SIGNALS = ("traces", "metrics", "logs")
+CODES = {404: code_pb2.NOT_FOUND, 429: code_pb2.RESOURCE_EXHAUSTED, 503: code_pb2.UNAVAILABLE}
 
 
 def router(door: Door) -> APIRouter:
@@ -52,13 +53,30 @@ def requests_router(door: Door) -> APIRouter:
     return routes
 
 
+def elsewhere_router(web_port: int) -> APIRouter:
+    """What every other path of the OTLP port answers: which paths there are, and where the rest is."""
+    routes = APIRouter()
+    paths = ", ".join(f"/v1/{signal}" for signal in SIGNALS)
+
+    @routes.api_route("/{path:path}", methods=["GET", "HEAD", "POST", "PUT", "DELETE"])
+    async def elsewhere(request: Request) -> Response:
+        shown = request.url.path[:200]
+        message = f"{request.method} {shown} is nothing here: OTLP is sent by POST to {paths}; pages and API are on port {web_port}"
+        return _refusal(PROTOBUF if PROTOBUF in request.headers.get("content-type", "") else JSON, 404, message)
+
+    return routes
+
+
 def evaluations_router(door: Door) -> APIRouter:
     """`POST /api/evaluations`, for the web port."""
     routes = APIRouter(tags=["evaluations"])
 
     @routes.post("/api/evaluations", openapi_extra={"requestBody": {"required": True, "content": {JSON: {"schema": _one_or_many()}}}})
     async def evaluations(request: Request) -> Response:
-        """Takes one quality score as a JSON object, or many as an array; answers once they are durable."""
+        """Takes one quality score as a JSON object, or many as an array; answers once they are durable.
+
+        `taken` counts those that were accepted. One that is there already is stored once: `/api/ledger` counts it as a duplicate.
+        """
         try:
             body = await whole(request.stream(), "identity", LIMIT_BODY_BYTES)
             taken = await door.take("evaluations", sender_of(request), body)
@@ -110,8 +128,7 @@ def sender_of(request: Request) -> str:
 
 
 def _refusal(kind: str, status_code: int, message: str, headers: dict[str, str] | None = None) -> Response:
-    code = {429: code_pb2.RESOURCE_EXHAUSTED, 503: code_pb2.UNAVAILABLE}.get(status_code, code_pb2.INVALID_ARGUMENT)
-    status = status_pb2.Status(code=code, message=message)
+    status = status_pb2.Status(code=CODES.get(status_code, code_pb2.INVALID_ARGUMENT), message=message)
     content = json_format.MessageToJson(status) if kind == JSON else status.SerializeToString()
     return Response(content, status_code=status_code, media_type=kind, headers=headers)
 

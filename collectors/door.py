@@ -106,7 +106,7 @@ def items_of(signal: str, body: bytes) -> int:
     if signal == "traces":
         return reference_check(body).spans
     try:
-        return entry.CHECKS[signal](body).items
+        return entry.SPOOLED[signal](body).items
     except UnsoundBodyError:
         return 0
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from dataclasses import dataclass, field, replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
 import polars as pl
 import pyarrow as pa
-from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
-from collectors import decode, load_evaluations, load_imported, otlp_logs, set_aside
+from collectors import decode, load_evaluations, load_imported, set_aside
 from collectors.deployed import Deployed
 from collectors.door import items_of
 from collectors.fresh import Fresh
 from collectors.ledger import Note, Tallies
-from collectors.load_evaluations import EvaluationBatch
-from collectors.load_samples import SampleLoader
-from collectors.load_spans import SpanLoader
+from collectors.load_batch import Batch, Sorted, next_batch, sorted_out
+from collectors.load_samples import SampleBatch, SampleLoader
+from collectors.load_spans import SpanBatch, SpanLoader
 from collectors.spool import Spool
 from collectors.spool_records import Damage, Position, Record
 from collectors.waiting import Waiting
@@ -29,11 +28,9 @@ from queries.store import Store
 
 log = logging.getLogger("leverwatch")
 
-BATCH_LIMIT_BYTES = 32 * 1024 * 1024
-BATCH_LIMIT_SPANS = 150_000
+AHEAD_BYTES = 8 * 1024 * 1024  # of backlog behind a batch: the next one is read while this one is stored
+LIMIT_RECORDS = 512  # where a batch whose size nobody knows could not be read
 FRESH_BATCHES = 4  # that wait for assembly in memory; what came before those is read from the store
-# The reference parser, at the door until the kernels are compiled, takes what they do not: deeper nesting, larger bodies.
-UNSOUND = "body is nested too deep"
 DAMAGED = "damaged in the spool"
 # What one odd body can cause; anything else (no space, no memory) is tried again.
 DATA_FAULTS = (
@@ -43,27 +40,13 @@ DATA_FAULTS = (
 
 
 @dataclass(slots=True)
-class _Batch:
-    """The next records, which of them cannot be taken and why, for how many items each counts, and what is damaged between them."""
+class _Ready:
+    """A batch and what was made of it, ready to be stored."""
 
-    records: list[Record] = field(default_factory=list)
-    refused: dict[int, str] = field(default_factory=dict)
-    items: list[int] = field(default_factory=list)
-    damaged: list[Damage] = field(default_factory=list)
-    after: Position | None = None
-    stored_bytes: int = 0
-
-
-@dataclass(slots=True)
-class _Sorted:
-    """The records of a batch by what they become."""
-
-    spans: list[Record] = field(default_factory=list)
-    refused: dict[int, str] = field(default_factory=dict)
-    samples: list[Record] = field(default_factory=list)
-    requests: list[Record] = field(default_factory=list)
-    evaluations: EvaluationBatch = field(default_factory=EvaluationBatch)
-    rejected: list[tuple[Record, str, int]] = field(default_factory=list)
+    batch: Batch
+    found: Sorted = field(default_factory=Sorted)
+    spans: SpanBatch | None = None
+    samples: SampleBatch | None = None
 
 
 class Loader:
@@ -75,6 +58,8 @@ class Loader:
         self._spans = SpanLoader(store, self._deployed)
         self._samples = SampleLoader()
         self._notes: SimpleQueue[Note] = SimpleQueue()
+        self._second = ThreadPoolExecutor(1, "load-ahead")
+        self._ahead: tuple[Position, Future[_Ready]] | None = None
         self.waiting = Waiting()
         self.fresh: deque[Fresh] = deque(maxlen=FRESH_BATCHES)
 
@@ -96,39 +81,83 @@ class Loader:
             self.waiting.add(record.sender, record.signal, counted)
 
     def load_next(self, spool: Spool) -> int:
-        """Loads one batch of what waits, if anything does. Gives the number of bodies taken."""
-        return self._load_next(spool, None)
+        """Loads one batch of what waits, if anything does. Gives the number of bodies taken.
 
-    def _load_next(self, spool: Spool, limit_records: int | None) -> int:
-        """Loads a batch; where it cannot be loaded, fewer records at once, until the one at fault is alone and is set aside."""
-        batch = _batch(spool, self.position(), limit_records)
+        While much waits, the batch behind it is read by a second thread meanwhile.
+        """
+        position = self.position()
+        try:
+            ready = self._taken_ahead(position) or self._prepared(spool, position, None)
+        except DATA_FAULTS:
+            return self._load_narrowed(spool, LIMIT_RECORDS)
+        if ready.batch.after is not None and spool.backlog_bytes - ready.batch.stored_bytes > AHEAD_BYTES:
+            self._ahead = (ready.batch.after, self._second.submit(self._prepared, spool, ready.batch.after, None))
+        try:
+            self._store_noted(ready)
+        except DATA_FAULTS:
+            self._forget_ahead()
+            return self._load_narrowed(spool, len(ready.batch.records))
+        return self._told(spool, ready.batch)
+
+    def close(self) -> None:
+        """Lets go of what is read ahead."""
+        self._forget_ahead()
+        self._second.shutdown()
+
+    def _load_narrowed(self, spool: Spool, limit_records: int) -> int:
+        """Loads fewer records at once than could not be loaded together, until the one at fault is alone and is set aside."""
+        limit_records = max(1, limit_records // 8)
+        batch = next_batch(spool, self.position(), limit_records)
+        try:
+            self._store_noted(self._read(batch))
+        except DATA_FAULTS as error:
+            if len(batch.records) > 1:
+                return self._load_narrowed(spool, len(batch.records))
+            if not batch.records:
+                raise
+            self._store_noted(_Ready(self._without_fault(batch, error)))
+        return self._told(spool, batch)
+
+    def _taken_ahead(self, position: Position) -> _Ready | None:
+        """What the second thread made of the batch that begins here, if it was this one."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
+            return None
+        ready = ahead[1].result()
+        return ready if ahead[0] == position else None
+
+    def _forget_ahead(self) -> None:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead[1].exception()  # it has to end before anything else is prepared
+
+    def _store_noted(self, ready: _Ready) -> None:
         notes = self._take_notes()
         try:
-            self._load(batch, notes)
-        except BaseException as error:
+            self._store_ready(ready, notes)
+        except BaseException:
             for note in notes:
                 self._notes.put(note)
-            if not isinstance(error, DATA_FAULTS) or not batch.records:
-                raise
-            if len(batch.records) > 1:
-                return self._load_next(spool, max(1, len(batch.records) // 8))
-            self._load(self._without_fault(batch, error), [])
+            raise
+
+    def _told(self, spool: Spool, batch: Batch) -> int:
+        """Tells the spool, and those who count what waits, what was loaded; gives how many bodies that were."""
         if batch.after is not None:
             spool.loaded(batch.after, batch.stored_bytes)
         for record, items in zip(batch.records, batch.items, strict=True):
             self.waiting.add(record.sender, record.signal, -items)
         return len(batch.records) + len(batch.damaged)
 
-    def _without_fault(self, batch: _Batch, error: BaseException) -> _Batch:
+    def _without_fault(self, batch: Batch, error: BaseException) -> Batch:
         """A batch of one record that cannot be loaded, as one without it."""
         record, items = batch.records[0], batch.items[0]
         reason = f"body cannot be loaded: {type(error).__name__}"
         log.warning("a body of %s cannot be loaded and is set aside", record.sender, exc_info=error)
         self._set_aside(record, f"{reason}: {error}")
         self._notes.put(Note(record.sender, record.signal, record.received_unix_nano, reason, max(items, 1)))
-        return _Batch(damaged=batch.damaged, after=batch.after)
+        return Batch(damaged=batch.damaged, after=batch.after)
 
-    def _keep_aside(self, batch: _Batch) -> None:
+    def _keep_aside(self, batch: Batch) -> None:
         """Puts what is refused or damaged into files of its own, before the position moves past it."""
         for place, reason in batch.refused.items():
             self._set_aside(batch.records[place], reason)
@@ -144,14 +173,21 @@ class Loader:
         name = f"{record.after.segment:09d}-{record.after.byte_offset:010d}-{record.signal}"
         set_aside.keep(self._store.folder, name, record.body, about)
 
-    def _load(self, batch: _Batch, notes: list[Note]) -> None:
+    def _prepared(self, spool: Spool, position: Position, limit_records: int | None) -> _Ready:
+        return self._read(next_batch(spool, position, limit_records))
+
+    def _read(self, batch: Batch) -> _Ready:
+        """Everything that can be made of a batch without the store."""
+        found = sorted_out(batch.records, batch.refused)
+        self._deployed.hash_evaluations(found.evaluations)
+        spans = self._spans.prepare(found.spans, found.refused) if found.spans else None
+        return _Ready(batch, found, spans, self._samples.prepare(found.samples) if found.samples else None)
+
+    def _store_ready(self, ready: _Ready, notes: list[Note]) -> None:
+        batch, found, span_batch, sample_batch = ready.batch, ready.found, ready.spans, ready.samples
         if batch.after is None and not notes:
             return
         self._keep_aside(batch)
-        found = _sorted(batch.records, batch.refused)
-        self._deployed.hash_evaluations(found.evaluations)
-        span_batch = self._spans.prepare(found.spans, found.refused) if found.spans else None
-        sample_batch = self._samples.prepare(found.samples) if found.samples else None
         tallies = Tallies()
         for note in notes:
             tallies.add(note)
@@ -179,61 +215,3 @@ class Loader:
                 notes.append(self._notes.get_nowait())
         except Empty:
             return notes
-
-
-def _batch(spool: Spool, start: Position, limit_records: int | None) -> _Batch:
-    """The next records, as many as stay within what a batch may grow to, one at least. One body must not hold up all that come after it."""
-    batch = _Batch()
-    spans = expanded_bytes = 0
-    for record in spool.read(start, BATCH_LIMIT_BYTES):
-        if isinstance(record, Damage):
-            batch.damaged.append(record)
-        else:
-            checked = decode.counted(record.body, record.counts) if record.signal == "traces" else None
-            reason = "" if checked is None else checked.too_large if checked.sound else UNSOUND
-            if checked is not None and not reason:
-                spans, expanded_bytes = spans + checked.spans, expanded_bytes + checked.expanded_bytes
-                if batch.records and (spans > BATCH_LIMIT_SPANS or expanded_bytes > decode.LIMIT_EXPANDED_BYTES):
-                    break
-            if reason:
-                batch.refused[len(batch.records)] = reason
-            batch.records.append(record)
-            batch.items.append(checked.spans if checked is not None and checked.sound else items_of(record.signal, record.body))
-        batch.after, batch.stored_bytes = record.after, batch.stored_bytes + record.stored_bytes
-        if len(batch.records) == limit_records:
-            break
-    return batch
-
-
-def _sorted(records: list[Record], refused: dict[int, str]) -> _Sorted:
-    found = _Sorted()
-    for number, record in enumerate(records):
-        if record.signal == "traces":
-            if number in refused:
-                found.refused[len(found.spans)] = refused[number]
-            else:
-                found.evaluations.read_span_events(record)
-            found.spans.append(record)
-        elif record.signal in ("metrics", "scrapes"):
-            found.samples.append(record)
-        elif record.signal == "requests":
-            found.requests.append(record)
-        elif record.signal == "evaluations":
-            found.evaluations.read_posted(record)
-        else:
-            _sort_logs(record, found)
-    return found
-
-
-def _sort_logs(record: Record, found: _Sorted) -> None:
-    """Puts what a logs export says to the spans and the evaluations, each under the record's own signal."""
-    try:
-        read = otlp_logs.read(ExportLogsServiceRequest.FromString(record.body), record.received_unix_nano)
-    except DecodeError:
-        found.rejected.append((record, "body is not a sound ExportLogsServiceRequest", 1))
-        return
-    if read.span_count:
-        found.spans.append(replace(record, body=read.spans.SerializeToString()))
-    if read.evaluations:
-        found.evaluations.add(record, [*read.evaluations])
-    found.rejected.extend((record, reason, count) for reason, count in read.rejected.items())

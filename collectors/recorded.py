@@ -19,6 +19,7 @@ from collectors.recorded_kinds import KINDS, Kind, Line, NotLoadedError
 from collectors.recorded_requests import RowError
 
 GZIP = b"\x1f\x8b"
+SHOWN_COLUMNS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,18 @@ def bodies(path: Path, kind: str = "") -> Iterator[Body | NotLoadedError]:
     elif recorded_requests.is_table(content) and (chosen is None or chosen.name == "requests"):
         yield from _table_bodies(path, content)
     else:
-        yield NotLoadedError(f"{path}: neither a protobuf export nor JSON that is known ({len(content)} bytes)")
+        yield NotLoadedError(f"{path}: {_why_unknown(path, content)}")
+
+
+def _why_unknown(path: Path, content: bytes) -> str:
+    """What a file that nothing reads seems to be, and what to do."""
+    if path.name.removesuffix(".gz").endswith(".prom") or content.lstrip().startswith((b"# HELP ", b"# TYPE ")):
+        return "the text of metrics, which says neither when nor of whom; it is scraped: [[scrape]] in leverwatch.toml"
+    names = recorded_requests.columns(content)
+    if names:
+        shown = ", ".join(names[:SHOWN_COLUMNS]) + (f" and {len(names) - SHOWN_COLUMNS} more" if len(names) > SHOWN_COLUMNS else "")
+        return f"no table of requests: its first line names {shown}; needed are started_at and request_id (or id)"
+    return f"neither a protobuf export nor JSON that is known ({len(content)} bytes)"
 
 
 def _table_bodies(path: Path, content: bytes) -> Iterator[Body | NotLoadedError]:

@@ -1,10 +1,11 @@
-"""A file of canonical requests (Parquet, CSV, JSON lines) in, JSON arrays of its sound rows for the door out."""
+"""A file of canonical requests (Parquet, CSV, JSON lines) in, JSON arrays of its sound rows, oldest first, for the door out."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -26,9 +27,18 @@ def is_table(content: bytes) -> bool:
     """Whether a file is Parquet, or CSV whose first line names a request's id and its start."""
     if content.startswith(PARQUET):
         return True
-    first = content[:65536].splitlines()[:1]
-    names = {name.strip().strip('"') for name in first[0].decode(errors="replace").split(",")} if first else set()
+    names = set(columns(content))
     return "started_at" in names and bool(names & {"request_id", "id"})
+
+
+def columns(content: bytes) -> list[str]:
+    """The names in the first line of a text with commas; none where it is no such text."""
+    first = content[:65536].splitlines()[:1]
+    try:
+        head = first[0].decode("utf-8-sig") if first else ""
+    except UnicodeDecodeError:
+        return []
+    return [name.strip().strip('"') for name in head.split(",")] if "," in head and head.isprintable() else []
 
 
 def table_rows(content: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -53,21 +63,22 @@ def table_rows(content: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def bodies(rows: Iterable[tuple[str, Any]]) -> Iterator[bytes | RowError]:
-    """JSON arrays of up to 2000 rows, with an error in the place of each row that is no request."""
-    sound: list[Any] = []
+    """JSON arrays of up to 2000 rows by their start, after an error for each row that is no request.
+
+    In the order of their start, since a block is judged once: what comes after it was judged would not count.
+    """
+    sound: list[tuple[datetime, bytes]] = []
     for where, row in rows:
         plain = _plain(row)
         try:
-            imported.checked(plain)
+            started_at = imported.checked(plain).started_at
         except ImportedError as error:
             yield RowError(f"{where}: {error}")
             continue
-        sound.append(plain)
-        if len(sound) == ROWS_A_BODY:
-            yield msgspec.json.encode(sound)
-            sound = []
-    if sound:
-        yield msgspec.json.encode(sound)
+        sound.append((started_at, msgspec.json.encode(plain)))
+    sound.sort(key=lambda row: row[0])
+    for start in range(0, len(sound), ROWS_A_BODY):
+        yield b"[" + b",".join(text for _, text in sound[start : start + ROWS_A_BODY]) + b"]"
 
 
 def _plain(row: Any) -> Any:

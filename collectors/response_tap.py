@@ -634,8 +634,10 @@ class ResponseTap:
 HEAD_LIMIT, READ_BYTES = 1 << 16, 1 << 16
 CONNECT_S, LINGER_S, DRAIN_S = 10.0, 2.0, 30.0
 HOP_BY_HOP = frozenset((b"connection", b"keep-alive", b"proxy-connection", b"te", b"upgrade"))
+FRAMING = frozenset((b"content-length", b"transfer-encoding", b"host"))  # no `Connection` header takes these away: the server would misread
 HEADER = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\x00\r\n]*?)[ \t]*")
 REQUEST = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]+) ([^ \x00-\x1f]+) (HTTP/1\.[01])")
+SWITCHED = b"101"
 ANSWER = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: [^\x00\r\n]*)?")
 
 
@@ -650,16 +652,27 @@ class Head:
         self.words = matched.groups()
         self.headers = [(pair[1], pair[2]) for pair in pairs if pair]
 
+    def lines(self, name: bytes) -> list[bytes]:
+        """What each header of a name says."""
+        return [value for key, value in self.headers if key.lower() == name]
+
     def values(self, name: bytes) -> list[bytes]:
         """The comma-separated values of a header, in lower case."""
-        lines = b",".join(value for key, value in self.headers if key.lower() == name)
-        return [value for value in (part.strip().lower() for part in lines.split(b",")) if value]
+        parts = b",".join(self.lines(name)).split(b",")
+        return [value for value in (part.strip().lower() for part in parts) if value]
 
     def written(self, headers: Headers, *more: tuple[bytes, bytes]) -> bytes:
         """The message's head with these headers but those of one hop, and with more of ours."""
-        left_out = HOP_BY_HOP | set(self.values(b"connection"))
+        left_out = HOP_BY_HOP | (set(self.values(b"connection")) - FRAMING)
         kept = [pair for pair in headers if pair[0].lower() not in left_out]
-        return b"\r\n".join([self.line, *(name + b": " + value for name, value in [*kept, *more])]) + b"\r\n\r\n"
+        return self._joined([*kept, *more])
+
+    def as_it_came(self) -> bytes:
+        """The message's head with all its headers."""
+        return self._joined(self.headers)
+
+    def _joined(self, headers: Headers) -> bytes:
+        return b"\r\n".join([self.line, *(name + b": " + value for name, value in headers)]) + b"\r\n\r\n"
 
     def body(self, *, is_answer: bool) -> Length | Chunked:
         """How the body is delimited.
@@ -667,14 +680,15 @@ class Head:
         Raises:
             MessageError: it can be read in two ways, or in none.
         """
-        codings, lengths = self.values(b"transfer-encoding"), set(self.values(b"content-length"))
-        if codings:
-            if codings[-1] != b"chunked" or (not is_answer and (lengths or len(codings) > 1)):
-                raise MessageError(400, "transfer-encoding: chunked alone is taken, without content-length")
+        codings, lengths = self.values(b"transfer-encoding"), self.lines(b"content-length")
+        if self.lines(b"transfer-encoding"):
+            if codings[-1:] != [b"chunked"] or (not is_answer and (lengths or len(codings) > 1 or self.words[-1] != b"HTTP/1.1")):
+                raise MessageError(400, "transfer-encoding: chunked alone is taken, of HTTP/1.1 and without content-length")
             return Chunked()
         if lengths:
-            length = lengths.pop()
-            if lengths or not re.fullmatch(rb"[0-9]{1,18}", length):
+            said = set(self.values(b"content-length")) if is_answer else lengths  # a server may repeat itself
+            length = said.pop() if len(said) == 1 else b""
+            if not re.fullmatch(rb"[0-9]{1,18}", length):
                 raise MessageError(400, "content-length: one whole number is taken")
             return Length(int(length))
         return Length(None if is_answer else 0)
@@ -725,11 +739,14 @@ class Chunked:
                 raise MessageError(400, "a chunk's head is too long")
             at = end or len(data)
             if end:
-                self._take_line(self._line.rstrip(b"\r\n"))
+                self._take_line(self._line)
                 self._line = b""
         return at, b"".join(content)
 
-    def _take_line(self, line: bytes) -> None:
+    def _take_line(self, ended: bytes) -> None:
+        line = ended[:-2]
+        if not ended.endswith(b"\r\n") or b"\r" in line or b"\0" in line:  # others end a line there
+            raise MessageError(400, "not a chunked body: CR LF ends a line, and stands nowhere else")
         if self._is_trailer:
             self.is_done = not line
             return
@@ -868,8 +885,8 @@ class Proxy:
         exchange = self._tap.begin(method, urlsplit(target).path, request.headers)
         try:
             async with self._connected() as (up_source, up_writer):
-                if b"websocket" in request.values(b"upgrade"):
-                    await _tunnel(request, source, writer, up_source, up_writer)
+                if _asks_for_websocket(request):
+                    await _upgraded(request, source, writer, caller, up_source, up_writer)
                     return False
                 headers = exchange.headers if exchange else request.headers
                 up_writer.write(request.written(self._addressed(headers), (b"Connection", b"close")))
@@ -908,10 +925,13 @@ class Proxy:
 async def _download(source: Source, writer: asyncio.StreamWriter, caller: Caller, exchange: Exchange | None, request: Head) -> bool:
     """Passes the answer on; whether the client's connection may be used again."""
     answer, body = await _answer(source, writer, has_body=request.words[0] != b"HEAD")
+    if answer.words[0] == SWITCHED:
+        msg = "the server changed protocols unasked"
+        raise _UnreachableError(msg)
     stays = b"close" not in request.values(b"connection") and not body.ends_at_close
     stays = stays and request.words[2] == b"HTTP/1.1" and answer.line.startswith(b"HTTP/1.1")
     caller.is_answered = True
-    writer.write(answer.written(answer.headers, *([] if stays else [(b"Connection", b"close")])))
+    writer.write(answer.written(_framed_once(answer), *([] if stays else [(b"Connection", b"close")])))
     if exchange is not None:
         exchange.head(int(answer.words[0]), answer.headers)
     await source.relay(body, writer, exchange.take if exchange else None)
@@ -929,17 +949,24 @@ async def _answer(source: Source, writer: asyncio.StreamWriter, *, has_body: boo
     """
     try:
         answer = await source.head(ANSWER)
-        while answer is not None and answer.words[0].startswith(b"1"):
+        while answer is not None and answer.words[0].startswith(b"1") and answer.words[0] != SWITCHED:
             writer.write(answer.written(answer.headers))
             answer = await source.head(ANSWER)
         if answer is not None:
-            has_body = has_body and answer.words[0] not in (b"204", b"304")
+            has_body = has_body and answer.words[0] not in (SWITCHED, b"204", b"304")
             return answer, answer.body(is_answer=True) if has_body else Length(0)
     except (OSError, MessageError) as error:
         msg = f"the server's answer cannot be read: {error}"
         raise _UnreachableError(msg) from error
     msg = "the server closed without an answer"
     raise _UnreachableError(msg)
+
+
+def _framed_once(answer: Head) -> Headers:
+    """The answer's headers without a length where it is chunked: a client might go by either."""
+    if not answer.lines(b"transfer-encoding"):
+        return answer.headers
+    return [pair for pair in answer.headers if pair[0].lower() != b"content-length"]
 
 
 async def _both(upload: Awaitable[None], download: Awaitable[bool], gone: asyncio.Event) -> bool:
@@ -966,9 +993,41 @@ async def _both(upload: Awaitable[None], download: Awaitable[bool], gone: asynci
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _tunnel(request: Head, source: Source, writer: asyncio.StreamWriter, up_source: Source, up_writer: asyncio.StreamWriter) -> None:
-    """A websocket: bytes both ways, unread, until one side closes."""
-    up_writer.write(b"\r\n".join([request.line, *(name + b": " + value for name, value in request.headers)]) + b"\r\n\r\n")
+def _asks_for_websocket(request: Head) -> bool:
+    """Whether a request wants to change protocols, as HTTP/1.1 has it. Any other `Upgrade` ends at the proxy."""
+    is_asked = b"websocket" in request.values(b"upgrade") and b"upgrade" in request.values(b"connection")
+    return is_asked and request.words[0] == b"GET" and request.words[2] == b"HTTP/1.1"
+
+
+async def _upgraded(
+    request: Head, source: Source, writer: asyncio.StreamWriter, caller: Caller, up_source: Source, up_writer: asyncio.StreamWriter
+) -> None:
+    """A websocket: nothing behind the request goes on before the server has agreed, then bytes both ways until one side closes.
+
+    Raises:
+        MessageError: the request has a body.
+    """
+    if not request.body(is_answer=False).is_done:
+        raise MessageError(400, "a request for a websocket has no body")
+    up_writer.write(request.as_it_came())
+
+    async def download() -> bool:
+        answer, body = await _answer(up_source, writer, has_body=True)
+        caller.is_answered, is_agreed = True, answer.words[0] == SWITCHED
+        if is_agreed:
+            writer.write(answer.as_it_came())
+        else:
+            writer.write(answer.written(_framed_once(answer), (b"Connection", b"close")))
+            await up_source.relay(body, writer)
+        await writer.drain()
+        return is_agreed
+
+    if await _both(up_writer.drain(), download(), caller.gone):
+        await _tunnel(source, writer, up_source, up_writer)
+
+
+async def _tunnel(source: Source, writer: asyncio.StreamWriter, up_source: Source, up_writer: asyncio.StreamWriter) -> None:
+    """Bytes both ways, unread, until one side closes."""
     ways = source.relay(Length(None), up_writer), up_source.relay(Length(None), writer)
     tasks = [asyncio.ensure_future(way) for way in ways]
     try:

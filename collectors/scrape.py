@@ -21,6 +21,8 @@ from collectors.prometheus_text import Scrape, spooled
 
 LIMIT_RESPONSE_BYTES = 16 * 1024 * 1024
 SHORTEST_INTERVAL_S = 1.0
+LONGEST_S = 10.0
+NO_METRICS = ("text/html", "application/xhtml+xml", "application/json", "text/xml", "application/xml")
 ACCEPT = "text/plain;version=0.0.4;q=1,application/openmetrics-text;version=1.0.0;q=0.5"
 
 
@@ -36,8 +38,8 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     url: Annotated[str, Meta(description="where the target shows its metrics, such as http://10.0.0.5:8000/metrics")]
-    interval_s: Annotated[float, Meta(description="seconds from one scrape to the next")] = 15.0
-    timeout_s: Annotated[float, Meta(description="seconds that a scrape may take")] = 10.0
+    interval_s: Annotated[float, Meta(description="seconds from one scrape to the next, 1 or more")] = 15.0
+    timeout_s: Annotated[float | None, Meta(description="seconds that a scrape may take, at most interval_s; unset: 10, or less")] = None
     replica: Annotated[str, Meta(description="the replica that the target is")] = ""
     replica_from: Annotated[str, Meta(description="the label that names the replica of each sample, such as Hostname")] = ""
     labels: Annotated[dict[str, str], Meta(description="labels added to every sample; they win over the target's own")] = {}
@@ -58,8 +60,8 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if not self.interval_s >= SHORTEST_INTERVAL_S:
             msg = f"[[scrape]] {self.instance}: interval_s = {self.interval_s}; {SHORTEST_INTERVAL_S} or more is taken"
             raise ValueError(msg)
-        if not 0 < self.timeout_s <= self.interval_s:
-            msg = f"[[scrape]] {self.instance}: timeout_s = {self.timeout_s}; more than 0, at most interval_s ({self.interval_s}) is taken"
+        if not 0 < self.limit_s <= self.interval_s:
+            msg = f"[[scrape]] {self.instance}: timeout_s = {self.limit_s}; more than 0, at most interval_s ({self.interval_s}) is taken"
             raise ValueError(msg)
         if self.replica and self.replica_from:
             msg = f"[[scrape]] {self.instance}: replica or replica_from, not both"
@@ -70,6 +72,11 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Host and port, which name the target and stand for its replica where nothing else does."""
         parts = urlsplit(self.url)
         return parts.netloc if parts.port else f"{parts.netloc}:{443 if parts.scheme == 'https' else 80}"
+
+    @property
+    def limit_s(self) -> float:
+        """Seconds that a scrape may take: what was set, else 10, or the interval where that is shorter."""
+        return min(LONGEST_S, self.interval_s) if self.timeout_s is None else self.timeout_s
 
     @property
     def sender(self) -> str:
@@ -108,11 +115,11 @@ class Scraper:
     async def scrape(self, target: Target) -> None:
         """Scrapes a target once; a failure stands in `warnings` and in the ledger until the next success."""
         try:
-            async with asyncio.timeout(target.timeout_s):
+            async with asyncio.timeout(target.limit_s):
                 body = await self._fetched(target)
             await self._door.take("scrapes", target.sender, body)
         except TimeoutError:
-            self._fail(target, f"did not answer within {target.timeout_s:g} s")
+            self._fail(target, f"did not answer within {target.limit_s:g} s")
         except (ScrapeError, TooLargeError, BrokenBodyError, BusyError) as error:
             self._fail(target, str(error))
         except (httpx.HTTPError, OSError, UnicodeError) as error:
@@ -145,6 +152,9 @@ class Scraper:
                 raise ScrapeError(msg)
             text = await whole(_pieces(response), encoding, LIMIT_RESPONSE_BYTES)
             kind = response.headers.get("content-type", "")
+        if kind.split(";")[0].strip().lower() in NO_METRICS or text.lstrip()[:1] == b"<":
+            msg = f"answered with {kind or 'a page'!r}, not with the text of metrics; is the path right?"
+            raise ScrapeError(msg)
         scrape = Scrape(target.instance, kind, target.replica, target.replica_from, target.labels)
         return spooled(scrape, text)
 
@@ -152,7 +162,7 @@ class Scraper:
         """One client a target, kept: making one reads certificates, and its connection is used again."""
         if target not in self._clients:
             verify = ssl.create_default_context(cafile=target.ca_file or None) if target.url.startswith("https:") else False
-            self._clients[target] = httpx.AsyncClient(transport=self._transport, timeout=target.timeout_s, trust_env=False, verify=verify)
+            self._clients[target] = httpx.AsyncClient(transport=self._transport, timeout=target.limit_s, trust_env=False, verify=verify)
         return self._clients[target]
 
     def _fail(self, target: Target, reason: str) -> None:

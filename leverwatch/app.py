@@ -12,7 +12,7 @@ import alerts.api
 import collectors.api
 import dashboards.api
 from alerts.couriers import Couriers
-from leverwatch import doctor_api, house_api
+from leverwatch import addresses_api, doctor_api, house_api
 from leverwatch.engine_room import EngineRoom
 from leverwatch.ledger_rows import item_lines, ledger_rows, ledger_sums, pending
 from leverwatch.receiving import Receiving
@@ -32,6 +32,7 @@ def pages(
     application.include_router(doctor_api.router(room))
     if receiving is not None:
         application.include_router(collectors.api.evaluations_router(receiving.door))
+        application.include_router(addresses_api.router(receiving))
     application.include_router(_health(room, worker, refused or Refused(), receiving))
     return application
 

@@ -6,14 +6,16 @@ import difflib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, get_origin
+from urllib.parse import urlsplit
 
 import msgspec
 
 from alerts.receivers import Receiver
 from collectors.scrape import Target
+from leverwatch import config_errors
 from leverwatch.access_settings import Access, Identity, Link, Price, Registry, Tls
-from leverwatch.described import says
+from leverwatch.described import is_struct, item_kind, says
 from leverwatch.retention_settings import Retention
 
 PREFIX = "LEVERWATCH_"
@@ -65,6 +67,12 @@ class Alerts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policies: Annotated[str, says("a folder with policies of one's own, which join or override the shipped ones")] = ""
     base_url: Annotated[str, says("the address that links in notices begin with; empty: where the pages are served")] = ""
 
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.base_url)
+        if self.base_url and (parts.scheme not in ("http", "https") or not parts.hostname):
+            msg = f"[alerts] base_url = {self.base_url!r}: an address such as https://leverwatch.example is taken"
+            raise ValueError(msg)
+
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that can be set."""
@@ -111,7 +119,10 @@ def read(file: Path | None, folder: Path, environment: Mapping[str, str] = os.en
     try:
         return msgspec.convert(raw, Config, strict=False)
     except (msgspec.ValidationError, ValueError) as error:
-        msg = f"{path if path.is_file() else 'environment'}: {error}"
+        names = {key: name for name, key in variables().items() if name in environment}
+        told = config_errors.said(error, KINDS, names)
+        where = "environment" if not path.is_file() or told.startswith(PREFIX) else path
+        msg = f"{where}: {told}"
         raise ConfigError(msg) from error
 
 
@@ -151,14 +162,8 @@ def _tables(section: str, values: Any) -> Iterator[tuple[str, dict[str, Any], ty
 
 def _rows(kind: Any, values: Any) -> Iterator[tuple[dict[str, Any], type[msgspec.Struct]]]:
     """The tables of a list of tables, each with its struct."""
-    if isinstance(item := item_kind(kind), type) and issubclass(item, msgspec.Struct) and isinstance(values, list):
+    if is_struct(item := item_kind(kind)) and isinstance(values, list):
         yield from ((table, item) for table in values if isinstance(table, dict))
-
-
-def item_kind(kind: Any) -> Any:
-    """What a list holds; None where the kind is no list."""
-    kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
-    return get_args(kind)[0] if get_origin(kind) is tuple else None
 
 
 def variables() -> dict[str, tuple[str, ...]]:

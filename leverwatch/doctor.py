@@ -89,6 +89,7 @@ def _frames(seen: Transaction, since: datetime, until: datetime) -> dict[str, pl
     period = {"since": since, "until": until}
     return {
         "coverage": seen.frame(coverage(COLUMNS, findings.METRICS), period),
+        "marks": seen.frame(files.question("doctor_marks"), period),
         "spans": seen.frame(files.question("doctor_spans"), period),
         "unknown": seen.frame(files.question("doctor_unknown"), period | {"limit_rows": MOST_SCOPES}),
         "last_seen": seen.frame(files.question("doctor_last_seen"), {"since": since - LOOK_BACK, "until": since}),

@@ -9,7 +9,7 @@ from typing import Any
 
 WIDTH = 118
 GROUP_OF = {"draft_acceptance": "drafts", "interconnect_efficiency": "transfer"}
-MOST_ROWS, MOST_REPLICAS = 12, 8
+MOST_ROWS, MOST_REPLICAS, MOST_REASONS = 12, 8, 10
 STATUS = {
     0: "every core metric can be computed where it applies",
     1: "cannot be computed: ",
@@ -128,8 +128,10 @@ def _others(told: Diagnosis) -> Iterator[list[str]]:
 
 def _ledger(row: Diagnosis) -> Iterator[str]:
     counts = " + ".join(f"{row[name]:,}" for name in ("stored", "duplicate", "rejected", "dropped", "pending"))
-    reasons = "; ".join(f"{each['reason']} ({each['items']:,})" for each in row["reasons"][:3])
-    yield f"{row['sender']} {row['signal']}: {row['received']:,} = {counts}{f'; {reasons}' if reasons else ''}"
+    reasons = [f"{each['reason']} ({each['items']:,})" for each in row["reasons"][:MOST_REASONS]]
+    if len(row["reasons"]) > MOST_REASONS:
+        reasons.append(f"and {len(row['reasons']) - MOST_REASONS} more reasons (--format json has them)")
+    yield "; ".join([f"{row['sender']} {row['signal']}: {row['received']:,} = {counts}", *reasons])
 
 
 def _section(title: str, rows: Sequence[str]) -> list[str]:

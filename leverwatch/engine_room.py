@@ -196,6 +196,7 @@ class EngineRoom:
 
     def close(self) -> None:
         """Lets everything go; what is not loaded stays in the spool."""
+        self.loader.close()
         self.spool.close()
         self.house.close()
         self.sandbox.close()

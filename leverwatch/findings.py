@@ -9,8 +9,9 @@ from typing import Any, Literal
 import msgspec
 import polars as pl
 
-from collectors.dialects import shipped
+from collectors.dialects import deployment, shipped
 from leverwatch.diagnosis import Column, Core, Replica, Sampled
+from leverwatch.marks_seen import OddMarks, odd_marks
 from leverwatch.remedies import COLUMNS, GROUPS, TAP, Heard, remedy, sends
 from pipeline.metrics import Metric, by_name
 from queries.metric_sql import columns_of
@@ -22,21 +23,24 @@ ONLY_WHERE: dict[str, tuple[str, tuple[str, ...], str]] = {
     "draft_acceptance": ("speculates", ("draft_tokens_total",), "no speculation seen: no lever, no draft, no counter of drafts"),
     "interconnect_efficiency": ("moves", ("kv_transfer_s", "kv_transfer_bytes"), "no KV transfer seen"),
 }
+CONTROL_ALONE = "all its requests are of the control arm, which drafts nothing"
+NO_ODD = OddMarks()
 Row = Mapping[str, Any]
 
 
 def replicas(seen: Mapping[str, pl.DataFrame], now: datetime) -> list[Replica]:
     """Every replica and dialect: those with requests, then those whose spans are parts of others', then those that fell silent.
 
-    `seen` has the frames `coverage`, `spans`, `samples`, `sampling` and `last_seen`, as the questions of these names give them.
+    `seen` has the frames `coverage`, `marks`, `spans`, `samples`, `sampling` and `last_seen`, as the questions of these names give them.
     """
     nameless = {row["engine"] for row in seen["coverage"].filter(pl.col("replica").is_null()).to_dicts()}
     spoke = {(row["replica"], row["dialect"]): row for row in _speakers(seen["spans"], nameless).to_dicts()}
     sampled = {row["replica"]: msgspec.convert(row, Sampled) for row in seen["sampling"].to_dicts()}
-    hears = _Ears(seen)
+    odd, hears = odd_marks(seen["marks"].to_dicts(), deployment()), _Ears(seen)
     pools = {name for names in seen["coverage"]["prefilled_by"].drop_nulls().to_list() for name in names}
     served = [row for row in seen["coverage"].sort("replica", "engine").to_dicts() if not _only_prefills(row, pools)]
-    found = [_serving(row, spoke.pop(_key(row), {}), hears, sampled, now) for row in served]
+    marked = [row | {"odd": odd.get(_key(row), NO_ODD)} for row in served]
+    found = [_serving(row, spoke.pop(_key(row), {}), hears, sampled, now) for row in marked]
     found += [_beside(row, now) for key, row in sorted(spoke.items(), key=lambda item: tuple(map(str, item[0]))) if key[1] is not None]
     known = {(one.replica, one.dialect) for one in found}
     found += [_sampled_alone(row, now) for row in _strangers(seen["samples"], {name for name, _ in known}).to_dicts()]
@@ -94,31 +98,40 @@ def _explained(sampled: Sampled | None, engine: str | None) -> Sampled | None:
 
 
 def _column(name: str, group: str, row: Row, heard: Heard) -> Column:
-    held, requests = row[f"{name}_n"], row["requests"]
-    if held == requests:
+    odd: OddMarks = row["odd"]
+    held, requests = row[f"{name}_n"] - odd.requests.get(name, 0), _asked(name, row)
+    if held == requests > 0:
         return Column(name, group, "complete", 1.0)
-    why = remedy(name, row["engine"] or "", heard, some=held > 0)
-    return Column(name, group, "partial" if held else "missing", held / requests, why)
+    why = odd.why(name) or remedy(name, row["engine"] or "", heard, some=held > 0)
+    return Column(name, group, "partial" if held else "missing", held / max(requests, 1), why)
 
 
 def _core(metric: Metric, row: Row, why: Mapping[str, str], heard: Heard) -> Core:
-    known, counting = row[f"known:{metric.name}"], row[f"counts:{metric.name}"]
-    coverage, lacks = known / row["requests"], _lacks(metric, row)
+    known, counting, asked = row[f"known:{metric.name}"], row[f"counts:{metric.name}"], _asked(metric.name, row)
+    coverage, lacks = known / max(asked, 1), _lacks(metric, row)
     told = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in _by_reason(lacks, why).items())
     if counting:
         return Core(metric.name, "computed", counting, coverage, lacks, told)
+    if not asked:
+        return Core(metric.name, "not_applicable", 0, coverage, (), CONTROL_ALONE)
     sign, signals, absent = ONLY_WHERE.get(metric.name, ("", (), ""))
     if sign and not row[sign] and heard.active.isdisjoint(signals):
-        return Core(metric.name, "not_applicable", 0, coverage, (), absent)
-    if known and (not sign or known == row["requests"]):
+        return Core(metric.name, "not_applicable", 0, coverage, (), "; but ".join(filter(None, (absent, row["odd"].why("levers")))))
+    if known and (not sign or known == asked):
         return Core(metric.name, "not_applicable", 0, coverage, (), f"no request with {metric.known_when}")
     return Core(metric.name, "missing", 0, coverage, lacks, told or f"no request with {metric.known_when}")
 
 
 def _lacks(metric: Metric, row: Row) -> tuple[str, ...]:
     """The inputs that stand between a metric and the requests that do not count for it: those that no request has, else that some lack."""
-    lacking = [name for name in sorted(columns_of(metric), key=COLUMNS.index) if row[f"{name}_n"] < row["requests"]]
+    lacking = [name for name in sorted(columns_of(metric), key=COLUMNS.index) if row[f"{name}_n"] < _asked(name, row)]
     return tuple([name for name in lacking if not row[f"{name}_n"]] or lacking)
+
+
+def _asked(name: str, row: Row) -> int:
+    """How many requests are asked for a column or metric: drafts are not asked of the control arm."""
+    asked: int = row.get(f"asked:{name}", row["requests"])
+    return asked
 
 
 def _by_reason(columns: Sequence[str], why: Mapping[str, str]) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ from leverwatch.refused import Refused
 OPEN = ("/healthz", "/readyz", "/login")
 READING_POSTS = ("/api/sql",)
 SENDING_POSTS = ("/api/evaluations",)
+EXPORTS = "/v1/"  # where an exporter that was given the wrong port sends to
 MOST_FORM_BYTES = 16_384
 Asgi = Callable[..., Any]
 
@@ -35,6 +36,7 @@ class WebGuard:
     names: frozenset[str] = frozenset()
     is_tls: bool = False
     clock_s: Callable[[], float] = time.time
+    otlp_http_port: int = 4318
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -52,6 +54,9 @@ class WebGuard:
         request.scope["leverwatch.shows_detail"] = not self.tokens.guards_reading or "read" in granted
         if path in OPEN[:2] or path.startswith("/assets/"):
             return None
+        if path.startswith(EXPORTS):
+            hint = f"OTLP over HTTP is taken on port {self.otlp_http_port}, at /v1/traces, /v1/metrics and /v1/logs"
+            return self._refuse(request, Refusal(404, "wrong_port", "this port has the pages and the API", hint))
         if odd := self._odd(request.headers, request.method, path):
             return self._refuse(request, odd)
         if path == "/login":
@@ -109,7 +114,7 @@ class WebGuard:
         return answer
 
     def _refuse(self, request: Request, found: Refusal) -> Response:
-        self.refused.note("web", found.code, _caller(request))
+        self.refused.note("web", found.code, _caller(request), found.hint)
         wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
         if wants_page and request.method == "GET" and found.status_code == 401:
             return _form(_without_token(request), "", 401)

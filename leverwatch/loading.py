@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
+from google.protobuf.message import DecodeError
+from google.rpc import status_pb2
 
 from collectors import entry
 from collectors.decode import check
@@ -82,14 +84,18 @@ class There:
         response = self._posted(body)
         if not response.is_success:
             self._sent -= count(body)
-            msg = f"the server answered {response.status_code}"
+            msg = f"the server answered {response.status_code}: {_told(response)}"
+            if response.status_code in (401, 403):
+                needed = "loading needs a token that may send and read, such as one of [access] admin"
+                msg = f"{response.request.url}: {_told(response)}; {needed}"
+                raise ConnectError(msg)
             raise NotLoadedError(msg)
 
     def ledger(self) -> Rows:
         """What became of everything that was put in, a row per signal, once the server has loaded it."""
         deadline = time.monotonic() + WAIT_S
         while True:
-            rows: Rows = self._remote.http.get("/api/ledger", params={"sender": self._sender}).json()
+            rows: Rows = self._remote.ledger(self._sender)
             done = sum(row["received"] - row["pending"] for row in rows if row["signal"] != "evaluations")
             if done >= self._sent or time.monotonic() > deadline:
                 return rows
@@ -101,16 +107,28 @@ class There:
             "x-leverwatch-sender": self._sender,
         }
         deadline = time.monotonic() + WAIT_S
+        where = self._remote.find_otlp_http()
         while True:
             try:
-                url = f"{self._remote.otlp_http}/v1/{body.signal}"
+                url = f"{where}/v1/{body.signal}"
                 response = self._remote.http.post(url, content=body.content, headers=headers, timeout=WAIT_S)
             except httpx.HTTPError as error:
-                msg = f"{self._remote.otlp_http}: {error}; is `leverwatch serve` running there?"
+                msg = f"{where}: {error}; is `leverwatch serve` running there?"
                 raise ConnectError(msg) from error
             if response.status_code not in (429, 503) or time.monotonic() > deadline:
                 return response
             time.sleep(float(response.headers.get("retry-after", PAUSE_S)))
+
+
+def _told(response: httpx.Response) -> str:
+    """What a refusal says: ours as JSON, that of OTLP as a `Status`."""
+    try:
+        if "protobuf" in response.headers.get("content-type", ""):
+            return str(status_pb2.Status.FromString(response.content).message)
+        told = response.json()
+        return str(told["error"]["message"] if "error" in told else told["message"])
+    except (ValueError, KeyError, TypeError, DecodeError):
+        return response.reason_phrase
 
 
 def count(body: Body) -> int:

@@ -36,9 +36,10 @@ class Locks:
         """How commands on this machine get in."""
         return LocalAccess(self._secret if self.tokens.any else "", self._cert_file)
 
-    def web(self, application: Callable[..., Any]) -> WebGuard:
+    def web(self, application: Callable[..., Any], otlp_http_port: int) -> WebGuard:
         """The pages and the API behind their locks."""
-        return WebGuard(application, self.tokens, self.refused, self._names, is_tls=self.certificates is not None)
+        is_tls = self.certificates is not None
+        return WebGuard(application, self.tokens, self.refused, self._names, is_tls, otlp_http_port=otlp_http_port)
 
     def otlp(self, application: Callable[..., Any]) -> HttpGuard:
         """OTLP over HTTP behind its locks."""

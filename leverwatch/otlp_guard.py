@@ -42,7 +42,7 @@ class HttpGuard:
         if found is None and "origin" in headers:  # senders have none; a browser has, and a rebound name shows itself by its host
             found = (None if self.is_tls else origins.odd_host(headers, self.names)) or origins.foreign(headers)
         if found:
-            self.refused.note("otlp_http", found.code, request.client.host if request.client else "unknown")
+            self.refused.note("otlp_http", found.code, request.client.host if request.client else "unknown", found.hint)
         return found
 
 
@@ -60,7 +60,7 @@ class GrpcGuard(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has n
 
     def _refusing(self, found: Refusal) -> Any:
         async def refuse(_: bytes, context: grpc.aio.ServicerContext) -> bytes:
-            self._refused.note("grpc", found.code, context.peer().rpartition(":")[0])
+            self._refused.note("grpc", found.code, context.peer().rpartition(":")[0], found.hint)
             await context.abort(GRPC_CODES[found.status_code], f"{found.message}; {found.hint}")
             return b""
 

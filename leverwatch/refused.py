@@ -19,15 +19,15 @@ class Refused:
         self._callers: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
 
-    def note(self, port: str, code: str, caller: str) -> None:
-        """Counts one; the first of a caller is said in the log."""
+    def note(self, port: str, code: str, caller: str, hint: str = "") -> None:
+        """Counts one; the first of a caller is said in the log, with the hint."""
         with self._lock:
             self._counts[port, code] += 1
             is_new = (port, code, caller) not in self._callers and len(self._callers) < MOST_CALLERS
             if is_new:
                 self._callers.add((port, code, caller))
         if is_new:
-            log.warning("%s: calls to %s are refused: %s", caller, port, code)
+            log.warning("%s: calls to %s are refused: %s%s", caller, port, code, f"; {hint}" if hint else "")
 
     def lines(self) -> list[str]:
         """The counts as Prometheus text."""

@@ -72,7 +72,7 @@ def remedy(column: str, engine: str, heard: Heard = NOTHING, *, some: bool = Fal
         return f"the sender's address stands in its place: set {first} or {second} in OTEL_RESOURCE_ATTRIBUTES"
     said = _of_tap(column, some=some) if heard.tap else ""
     said = said or _of_dialect(column, engine, some=some)
-    if "response tap" in said:
+    if "response tap" in said and not heard.tap:
         said += "; `leverwatch tap` prints the tap"
     scraped = next((name for signal, name in heard.samples if signal in IN_SAMPLES.get(column, ())), "")
     if scraped and "scrape" in said:
@@ -98,6 +98,8 @@ def _of_tap(column: str, *, some: bool) -> str:
 
 def _of_dialect(column: str, engine: str, *, some: bool) -> str:
     keys = _reads(engine).get(column, ())
+    if not engine:  # nobody knows which software served: what holds for any
+        return deployment().cannot[column]
     own = any(column in dialect.cannot for dialect in shipped() if engine in (dialect.dialect, dialect.speaks_for))
     if own or not keys or column in deployment().signals:
         return why_missing(engine)[column]
@@ -110,7 +112,7 @@ def _of_dialect(column: str, engine: str, *, some: bool) -> str:
 def _reads(engine: str) -> dict[str, tuple[str, ...]]:
     """Signal -> what an engine's dialects read it from: attributes, events, stages."""
     found: dict[str, tuple[str, ...]] = {}
-    for dialect in shipped():
+    for dialect in shipped() if engine else ():
         if engine not in (dialect.dialect, dialect.speaks_for):
             continue
         for signal, sources in dialect.signals.items():

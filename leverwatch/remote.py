@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import polars as pl
 
+from leverwatch import unreachable
 from leverwatch.connection import ConnectError, Connection, names
 from leverwatch.credentials import Credentials
 from queries.results import SqlResult
@@ -54,6 +56,28 @@ class Remote(Connection):
         told: dict[str, Any] = self._asked("GET", "/api/doctor", params={"since": since} if since else {}).json()
         return told
 
+    def ledger(self, sender: str) -> list[dict[str, Any]]:
+        """What became of what a sender sent, a row per signal. Raises ConnectError."""
+        rows: list[dict[str, Any]] = self._asked("GET", "/api/ledger", params={"sender": sender}).json()
+        return rows
+
+    def find_otlp_http(self) -> str:
+        """Where the server takes OTLP over HTTP: at the host that it is asked at, on the port that it names.
+
+        Raises:
+            ConnectError: it does not say, or a token for it would leave TLS.
+        """
+        if not self.otlp_http:
+            told = self._asked("GET", "/api/addresses").json()["otlp_http"]
+            asked = urlsplit(self.url)
+            if asked.scheme == "https" and told["scheme"] != "https":
+                what = f"its port {told['port']} for OTLP over HTTP has no TLS, and nothing is sent without"
+                msg = f"{self.url}: {what}; load on its machine, with --data"
+                raise ConnectError(msg)
+            host = f"[{asked.hostname}]" if asked.hostname and ":" in asked.hostname else asked.hostname
+            self.otlp_http = f"{told['scheme']}://{host}:{told['port']}"
+        return self.otlp_http
+
     def close(self) -> None:
         self.http.close()
 
@@ -61,8 +85,7 @@ class Remote(Connection):
         try:
             response = self.http.request(method, path, **what)
         except httpx.HTTPError as error:
-            msg = f"{self.url}: {error}; is `leverwatch serve` running there?"
-            raise ConnectError(msg) from error
+            raise ConnectError(unreachable.said(self.url, error)) from error
         if response.is_success:
             return response
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import os
 import signal
 import socket
@@ -23,7 +24,7 @@ from alerts.couriers import Couriers
 from collectors import decode, otlp_grpc
 from collectors.door import Door, reference_check
 from collectors.warm import warm
-from leverwatch import app, deployment, exposure, serve_file, tls
+from leverwatch import app, deployment, exposure, not_http, serve_file, tls
 from leverwatch.access_settings import Port
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
@@ -76,7 +77,8 @@ class _Server:
         self.couriers = Couriers(room.store, room.config.receivers, room.clock, os.environ)
         self.worker = Worker(room, self.couriers)
         self.door = Door(room.spool, time.time_ns, room.loader.note, reference_check, waiting=room.loader.waiting)
-        self.receiving = Receiving.through(self.door, room.config.scrape)
+        is_tls = locks.certificates is not None
+        self.receiving = Receiving.through(self.door, room.config.scrape, _port(otlp_socket), is_tls=is_tls)
 
     async def run(self, announce: Callable[[Addresses], None]) -> None:
         """Starts everything, waits for the signal to stop, stops everything."""
@@ -91,9 +93,10 @@ class _Server:
         except OSError as error:
             raise ServeError(str(error)) from error
         locks = self.locks
-        web = locks.web(app.pages(self.room, self.worker, self.couriers, locks.refused, self.receiving))
+        web = locks.web(app.pages(self.room, self.worker, self.couriers, locks.refused, self.receiving), self.receiving.otlp_http_port)
         pages = _Uvicorn(web, locks.certificates, "web")
-        otlp = _Uvicorn(locks.otlp(_otlp_app(self.door)), locks.certificates, "otlp_http")
+        otlp = _Uvicorn(locks.otlp(_otlp_app(self.door, _port(self.web_socket))), locks.certificates, "otlp_http")
+        logging.getLogger(not_http.LOGGER).addFilter(not_http.Hint(grpc_port, is_tls=locks.certificates is not None))
         tasks = [asyncio.create_task(pages.serve([self.web_socket])), asyncio.create_task(otlp.serve([self.otlp_socket]))]
         self.couriers.start()
         self.worker.start()
@@ -153,10 +156,11 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
-def _otlp_app(door: Door) -> FastAPI:
+def _otlp_app(door: Door, web_port: int) -> FastAPI:
     application = FastAPI(title="Leverwatch OTLP", docs_url=None, redoc_url=None, openapi_url=None)
     application.include_router(collectors.api.router(door))
     application.include_router(collectors.api.requests_router(door))
+    application.include_router(collectors.api.elsewhere_router(web_port))
     return application
 
 

@@ -13,10 +13,11 @@ from collectors_bodies import START, attribute, body, span, too_deep
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from collectors import decode
+from collectors import decode, load, load_batch
 from collectors.door import reference_check
 from collectors.ledger import Note
-from collectors.load import UNSOUND, Loader
+from collectors.load import Loader
+from collectors.load_batch import UNSOUND
 from collectors.spool import Spool
 from pipeline.fresh import expand_dirty_parts
 from queries.store import Store, Transaction
@@ -58,6 +59,7 @@ class Room:
         return {row["entry"]["key"]: row["entry"]["value"] for row in rows}
 
     def close(self) -> None:
+        self.loader.close()
         self.spool.close()
         self.store.close()
 
@@ -370,3 +372,60 @@ def test_a_body_refused_at_loading_is_set_aside(room: Room) -> None:
     room.load()
     assert room.spans() == ids(1)
     assert aside(room) == [(too_deep(), UNSOUND)]
+
+
+@pytest.fixture
+def ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of a few bodies, each read while the one before is stored."""
+    monkeypatch.setattr(load, "AHEAD_BYTES", 0)
+    monkeypatch.setattr(load_batch, "BATCH_LIMIT_BYTES", 1000)
+
+
+def load_all(room: Room) -> int:
+    rounds = 0
+    while room.load():
+        rounds += 1
+    return rounds
+
+
+@pytest.mark.usefixtures("ahead")
+def test_what_is_read_ahead_is_loaded_once_and_in_order(room: Room) -> None:
+    room.put(*(body(span(number)) for number in range(1, 41)), *(body(span(number)) for number in range(30, 41)))
+    assert load_all(room) > 3
+    assert room.spans() == ids(*range(1, 41))
+    assert room.ledger() | {"pending": 0} == {"received": 51, "stored": 40, "duplicate": 11, "rejected": 0, "dropped": 0, "pending": 0}
+
+
+@pytest.mark.usefixtures("ahead")
+def test_a_batch_that_fails_to_be_stored_is_loaded_again_before_what_was_read_ahead(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    room.put(*(body(span(number)) for number in range(1, 41)))
+    assert room.load()
+    with monkeypatch.context() as broken:
+
+        def refuse(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        broken.setattr(Transaction, "insert", refuse)
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space"):
+                room.load()
+    load_all(room)
+    assert room.spans() == ids(*range(1, 41))
+    assert room.ledger()["received"] == 40
+
+
+@pytest.mark.usefixtures("ahead")
+def test_a_body_read_ahead_that_no_one_can_load_is_set_aside(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, poison = decode.scan, body(span(23))
+
+    def scan(bodies: list[bytes], *rest: Any) -> decode.Tables:
+        if poison in bodies:
+            msg = "poison"
+            raise ValueError(msg)
+        return real(bodies, *rest)
+
+    monkeypatch.setattr(decode, "scan", scan)
+    room.put(*(body(span(number)) for number in range(1, 41)))
+    load_all(room)
+    assert room.spans() == ids(*(number for number in range(1, 41) if number != 23))
+    assert [content for content, _ in aside(room)] == [poison]

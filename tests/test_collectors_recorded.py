@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs, ScopeLogs
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics
 
-from collectors import entry, meanings, otlp_logs
+from collectors import entry, imported, meanings, otlp_logs
 from collectors.otlp_metrics import points
 from collectors.recorded import Body, bodies
 from collectors.recorded_kinds import KINDS, NotLoadedError
@@ -279,3 +279,37 @@ def test_a_kind_that_is_named_is_taken_instead_of_the_content(tmp_path: Path) ->
 def test_a_gzip_file_that_is_cut_short_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, gzip.compress(b"{}" * 1000)[:-10])
     assert [str(problem).startswith(f"{path}: not a whole gzip file") for problem in told(path)[1]] == [True]
+
+
+def test_requests_go_in_by_their_start_whatever_their_order_in_the_file(tmp_path: Path) -> None:
+    starts = [f"2026-11-29T{hour:02}:{minute:02}:00{zone}" for hour in (3, 0, 2) for minute in range(0, 60, 2) for zone in ("Z", "+05:00")]
+    rows = [{"request_id": f"r{number}", "started_at": start} for number, start in enumerate(starts * 30)]
+    items, problems = told(written(tmp_path, "\n".join(json.dumps(row) for row in rows)))
+    sent = [imported.checked(row).started_at for item in items for row in json.loads(item.content)]
+    assert (len(items), len(sent), problems) == (3, 5400, [])
+    assert sent == sorted(sent)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        (
+            "a.csv",
+            "TIMESTAMP,ContextTokens\n2023-11-16,374\n",
+            "names TIMESTAMP, ContextTokens; needed are started_at and request_id",
+        ),
+        ("a.csv", ",".join("abcdefghij") + "\n1\n", "first line names a, b, c, d, e, f, g, h and 2 more; needed"),
+        ("a.prom", "up 1\n", "it is scraped: [[scrape]]"),
+        ("a", "# HELP up Whether it is.\n# TYPE up gauge\nup 1\n", "it is scraped: [[scrape]]"),
+        ("a", "prose", "neither a protobuf export nor JSON that is known (5 bytes)"),
+    ],
+)
+def test_a_file_that_nothing_reads_is_told_what_it_lacks(tmp_path: Path, name: str, text: str, why: str) -> None:
+    items, problems = told(written(tmp_path, text, name))
+    assert items == []
+    assert why in str(problems[0])
+
+
+def test_a_mark_of_the_byte_order_hides_no_column(tmp_path: Path) -> None:
+    items, problems = told(written(tmp_path, "\ufeffrequest_id,started_at\na,2026-11-29T12:00:00Z\n", "a.csv"))
+    assert ([item.signal for item in items], problems) == (["requests"], [])

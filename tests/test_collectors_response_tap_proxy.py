@@ -105,6 +105,20 @@ def test_headers_of_one_hop_end_at_the_proxy_and_host_goes_on() -> None:
     assert "keep-alive" not in seen and "x-hop" not in seen
 
 
+@pytest.mark.parametrize("name", ["Content-Length", "Host"])
+def test_no_connection_header_takes_a_requests_framing_or_host_away(name: str) -> None:
+    engine = Engine()
+    through(engine, request("vllm", f"Connection: close, {name}", body=b"hello"))
+    assert engine.bodies == [5]
+    assert (engine.seen[0]["content-length"], engine.seen[0]["host"]) == ("5", "example.test")
+
+
+def test_no_connection_header_takes_the_coding_of_a_body_away() -> None:
+    engine = Engine()
+    through(engine, request("vllm", "Transfer-Encoding: chunked", "Connection: close, transfer-encoding", body=b"1\r\na\r\n0\r\n\r\n"))
+    assert (engine.bodies, engine.seen[0]["transfer-encoding"]) == ([1], "chunked")
+
+
 @pytest.mark.parametrize(
     ("asking", "status"),
     [
@@ -114,7 +128,15 @@ def test_headers_of_one_hop_end_at_the_proxy_and_host_goes_on() -> None:
         (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: 5, 5\r\n\r\nhello", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 400),
+        (b"POST / HTTP/1.1\r\nContent-Length:\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding:\r\n\r\n", 400),
+        (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5;a\nhello\r\n0\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5;a\rb\r\nhello\r\n0\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 1\r\n\r\nx", 400),
         (b"CONNECT a:1 HTTP/1.1\r\n\r\n", 501),
         (b"POST / HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n", 431),
     ],
@@ -184,13 +206,48 @@ def test_a_websocket_passes_both_ways_unread() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         assert b"Upgrade: websocket" in head and b"Connection: Upgrade" in head
-        writer.write(b"HTTP/1.1 101 Switching Protocols\r\n\r\n" + (await reader.readexactly(4))[::-1])
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
+        writer.write((await reader.readexactly(4))[::-1])
         writer.close()
 
     sent = Sent()
     asking = request("x", "Upgrade: websocket", "Connection: Upgrade", method="GET", path="/v1/realtime", body=b"") + b"ping"
     assert before(serve, asking, sent).endswith(b"gnip")
     assert sent.spans() == []
+
+
+def test_what_follows_a_request_for_a_websocket_waits_until_the_server_agrees() -> None:
+    rest: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno")
+        rest.append(await reader.read())
+        writer.close()
+
+    asking = request("x", "Upgrade: websocket", "Connection: Upgrade", method="GET", body=b"") + b"GET /smuggled HTTP/1.1\r\n\r\n"
+    answer = before(serve, asking, Sent())
+    assert answer.startswith(b"HTTP/1.1 426 ") and answer.endswith(b"Connection: close\r\n\r\nno")
+    assert rest == [b""]
+
+
+def test_a_server_that_changes_protocols_unasked_is_a_502() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert b"websocket" not in await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
+        writer.close()
+
+    assert before(serve, request("vllm", "Upgrade: websocket"), Sent()).startswith(b"HTTP/1.1 502 ")
+
+
+def test_a_chunked_answer_goes_on_without_the_length_it_also_states() -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+        writer.close()
+
+    answer = before(serve, request("vllm"), Sent())
+    assert answer.endswith(b"5\r\nhello\r\n0\r\n\r\n") and b"Content-Length" not in answer
 
 
 def test_bodies_end_where_their_framing_says() -> None:

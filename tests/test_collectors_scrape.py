@@ -180,3 +180,15 @@ def test_a_target_that_cannot_be_used_is_refused_with_why(fields: dict[str, Any]
         Target(**fields)
     assert told in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("kind", "content"), [("text/html; charset=utf-8", TEXT), ("application/json", b"{}"), ("", b"\n<!doctype html>")])
+def test_a_page_in_place_of_metrics_is_a_failed_target(yard: Yard, kind: str, content: bytes) -> None:
+    scraper = yard.once(lambda _: answered(content, headers={"content-type": kind}))
+    assert "not with the text of metrics; is the path right?" in scraper.warnings[TARGET.sender]
+    assert (len(yard.noted), yard.stored()) == (1, [])
+
+
+@pytest.mark.parametrize(("set_to", "limit_s"), [({}, 10.0), ({"interval_s": 2.0}, 2.0), ({"interval_s": 60.0, "timeout_s": 30.0}, 30.0)])
+def test_a_scrape_may_take_ten_seconds_or_the_shorter_interval(set_to: dict[str, float], limit_s: float) -> None:
+    assert Target("http://h/", **set_to).limit_s == limit_s  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ def test_loading_twice_stores_once(recording: Path, tmp_path: Path, capsys: pyte
     assert main(["load", str(recording), "--data", data]) == 0
     assert main(["load", str(recording), "--data", data]) == 0
     said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith("1 spans stored, 0 already there")
+    assert said[0].startswith("1 span stored, 0 already there")
     assert said[1].startswith("0 spans stored, 1 already there")
 
 
@@ -48,7 +48,7 @@ def test_what_cannot_be_loaded_is_named_and_the_rest_is_loaded(recording: Path, 
     recording.write_text(recording.read_text(encoding="utf-8") + "{broken\n", encoding="utf-8")
     assert main(["load", str(recording), "--data", str(tmp_path / "data")]) == 2
     said = capsys.readouterr()
-    assert said.out.startswith("1 spans stored")
+    assert said.out.startswith("1 span stored")
     assert f"{recording}:2: not JSON" in said.err
 
 
@@ -101,3 +101,19 @@ def test_a_cut_answer_says_truncated(recording: Path, tmp_path: Path, capsys: py
     answer = json.loads(said.out)
     assert (answer["row_count"], answer["truncated"]) == (3, True)
     assert "truncated" in said.err
+
+
+def test_many_lines_of_one_fault_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"a": 1}\n' * 1200 + "[]\n", encoding="utf-8")
+    assert main(["load", str(wrong), "--data", str(tmp_path / "data")]) == 2
+    said = capsys.readouterr()
+    assert said.out == "nothing stored, from 1 file\n"
+    assert said.err.count("\n") == 2
+    assert "(and 1,199 more like it)" in said.err
+
+
+def test_a_folder_without_telemetry_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    assert main(["load", str(tmp_path / "empty"), "--data", str(tmp_path / "data")]) == 2
+    assert "empty: no file below it ends in .pb, .json" in capsys.readouterr().err

@@ -30,7 +30,7 @@ def test_the_file_in_the_data_folder_is_read_and_the_environment_wins(tmp_path: 
     [
         ("[serv]\nport = 1\n", "key 'serv' is unknown; did you mean 'serve'?"),
         ("[serve]\nprot = 1\n", r"\[serve\] key 'prot' is unknown; did you mean 'port'?"),
-        ("[serve]\nport = 'x'\n", r"Expected `int`.*\$.serve.port"),
+        ("[serve]\nport = 'x'\n", r"\[serve\] port: Expected `int`, got `str`; taken: whole number"),
         ("[serve\n", "leverwatch.toml: "),
         ("[[receivers]]\nname = 'a'\nurl = 'http://127.0.0.1'\n", "takes exactly one of secret, secret_file and secret_env"),
         ("[[receivers]]\nname = 'a'\nurl = 'ftp://x'\nsecret = 'whsec_AAAA'\n", "url takes http"),
@@ -55,7 +55,7 @@ def test_a_file_that_was_named_and_is_not_there_is_an_error(tmp_path: Path) -> N
 
 
 def test_a_variable_with_a_wrong_value_is_not_blamed_on_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^environment: .*serve\.port"):
+    with pytest.raises(ConfigError, match=r"^environment: LEVERWATCH_SERVE_PORT, \[serve\] port: Expected `int`, got `str`; taken: whole number$"):
         read(None, tmp_path, {"LEVERWATCH_SERVE_PORT": "abc"})
 
 
@@ -82,10 +82,18 @@ def test_a_variable_of_a_list_takes_commas_or_json_and_one_of_tables_json(tmp_pa
     [
         ("[access]\nread = [{ tokn = 'x' }]\n", r"\[access\] read: key 'tokn' is unknown; did you mean 'token'\?"),
         ("[[links]]\ntopologie = 'x'\n", r"\[\[links\]\] key 'topologie' is unknown; did you mean 'topology'\?"),
-        ("[[links]]\npeak_bytes_per_s = 0\n", r"Expected `float` > 0.0 - at `\$.links\[0\].peak_bytes_per_s`"),
+        ("[[links]]\npeak_bytes_per_s = 0\n", r"\[\[links\]\] peak_bytes_per_s \(table 1\): Expected `float` > 0.0; taken: number above 0$"),
         ("[[prices]]\nhardware = 'h200'\n", "missing required field `usd_per_gpu_hour`"),
-        ("[identity]\nhash = ['name']\n", r"Invalid enum value 'name' - at `\$.identity.hash"),
+        ("[identity]\nhash = ['name']\n", r"\[identity\] hash\[.*\]: Invalid enum value 'name'; taken: `tenant`, `request_id`$"),
         ("[tls]\nclient_ca_ports = ['web', 'http']\n", "Invalid enum value 'http'"),
+        ("[scrape]\nurl = 'http://x'\n", r"\[\[scrape\]\]: Expected `array`, got `object`; taken: tables, each under \[\[scrape\]\]$"),
+        ("[[serve]]\nport = 1\n", r"\[serve\]: Expected `object`, got `array`; taken: one table, under \[serve\]$"),
+        (
+            "[[receivers]]\nname = 'a'\nurl = 'http://x'\nsecret = 'whsec_AAAA'\nkind = 'slack'\n",
+            r"\[\[receivers\]\] kind \(table 1\): Invalid enum value 'slack'; taken: `webhook`$",
+        ),
+        ("[access]\nread = [{ token = 1.5 }]\n", r"\[access\] read\[0\].token: Expected `str`, got `float`; taken: text$"),
+        ("[alerts]\nbase_url = 'leverwatch.example'\n", r"\[alerts\] base_url = 'leverwatch.example': an address such as https://"),
         ("[identity]\nhashed = ['tenant']\n", r"\[identity\] key 'hashed' is unknown; did you mean 'hash'\?"),
     ],
 )
@@ -105,3 +113,13 @@ def test_relative_paths_are_taken_from_the_files_folder(tmp_path: Path) -> None:
     assert (config.registry.file, config.tls.cert_file, config.tls.key_file) == (str(tmp_path / "levers.csv"), "/a/b.pem", "key.pem")
     assert config.access.read[0].token_file == str(tmp_path / "token")
     assert config.registry.file and not config.alerts.policies
+
+
+def test_a_variable_that_overrides_a_file_is_named_where_its_value_is_wrong(tmp_path: Path) -> None:
+    written(tmp_path, "[sql]\nlimit_s = 2\n[identity]\nhash = ['tenant']\n")
+    with pytest.raises(ConfigError, match=r"^environment: LEVERWATCH_SQL_LIMIT_S, \[sql\] limit_s: Expected `float`, got `str`"):
+        read(None, tmp_path, {"LEVERWATCH_SQL_LIMIT_S": "soon"})
+    with pytest.raises(ConfigError, match=r"^environment: LEVERWATCH_IDENTITY_HASH, .*taken: `tenant`, `request_id`$"):
+        read(None, tmp_path, {"LEVERWATCH_IDENTITY_HASH": "tenants"})
+    with pytest.raises(ConfigError, match=r"^environment: LEVERWATCH_LINKS, .*; taken: number above 0$"):
+        read(None, tmp_path, {"LEVERWATCH_LINKS": '[{"peak_bytes_per_s": "fast"}]'})

@@ -19,7 +19,7 @@ from collectors.ledger import Note
 from leverwatch import doctor
 from leverwatch.cli.main import main
 from leverwatch.config import Config
-from leverwatch.doctor_text import text
+from leverwatch.doctor_text import _ledger, text
 from leverwatch.engine_room import EngineRoom
 from leverwatch.ledger_rows import ledger_sums
 
@@ -192,3 +192,12 @@ def _diagnosis(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, di
     for one in told["replicas"]:
         del one["last_seen_age_s"]
     return status, told
+
+
+def test_every_reason_of_a_ledger_line_is_told_or_counted() -> None:
+    counts = {"received": 20, "stored": 0, "duplicate": 0, "rejected": 20, "dropped": 0, "pending": 0}
+    row = {"sender": "s", "signal": "traces", **counts, "reasons": [{"reason": f"why {n}", "items": 1} for n in range(12)]}
+    (few,) = _ledger(row | {"reasons": row["reasons"][:4]})
+    (many,) = _ledger(row)
+    assert few.endswith("why 0 (1); why 1 (1); why 2 (1); why 3 (1)")
+    assert many.endswith("why 9 (1); and 2 more reasons (--format json has them)")

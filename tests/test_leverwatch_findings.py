@@ -116,3 +116,43 @@ def test_a_replica_that_samples_alone_name_is_shown_as_such(room: EngineRoom) ->
     assert [(one["replica"], one["stands"]) for one in told["replicas"]] == [("r1", "requests"), ("10.0.0.5:8000", "samples")]
     assert "10.0.0.5:8000: vllm, samples alone: no span names this replica" in text(told)
     assert why(told, "queue_depth") == "no request says it; `samples` has it of the replica (vllm:num_requests_waiting)"
+
+
+def test_a_control_replica_names_its_lever_and_is_not_asked_for_drafts(room: EngineRoom) -> None:
+    marks = {"leverwatch__lever__speculation": "ngram-4"}
+    put(room, body(vllm(1), service__instance__id="r1", leverwatch__arm__speculation="control", **marks))
+    put(room, body(vllm(2), service__instance__id="r2", leverwatch__arm__speculation="treated", **marks))
+    told = doctor.diagnose(room)
+    assert (states(told)["draft_acceptance"], states(told, "r2")["draft_acceptance"]) == ("not_applicable", "missing")
+    assert "all its requests are of the control arm, which drafts nothing" in " ".join(text(told).split())
+
+
+def test_a_replica_that_was_control_for_a_while_is_judged_by_the_rest(room: EngineRoom) -> None:
+    drafts = {"draft_tokens": 20, "accepted_tokens": 10}
+    for arm, numbers in (("control", range(1, 4)), ("treated", range(4, 6))):
+        marks = {"leverwatch__lever__speculation": "ngram-4", "leverwatch__arm__speculation": arm}
+        put(room, body(*(vllm(n) for n in numbers), service__instance__id="r1", **marks))
+    put(room, body(*(tapped(n, **drafts) for n in (4, 5)), scope="leverwatch.response_tap", service__instance__id="r1"))
+    one = doctor.diagnose(room)["replicas"][0]
+    found = {core["metric"]: core for core in one["core"]}["draft_acceptance"]
+    assert (found["state"], found["requests"], found["coverage"], found["lacks"]) == ("computed", 2, 1.0, [])
+    assert {each["column"]: each["state"] for each in one["columns"]}["draft_tokens"] == "complete"
+
+
+def test_a_misspelled_arm_or_lever_is_said_of_its_replica_and_its_column_is_not_complete(room: EngineRoom) -> None:
+    put(room, body(vllm(1), service__instance__id="r1", leverwatch__lever__speculation="ngram", leverwatch__arm__speculation="treatd"))
+    put(room, body(vllm(2), service__instance__id="r2", leverwatch__lever__speculaton="ngram", leverwatch__arm__speculation="treated"))
+    told = doctor.diagnose(room)
+    assert why(told, "arms") == (
+        "leverwatch.arm.speculation = 'treatd' is no arm; did you mean 'treated'?; taken: treated, control, disabled_in_place"
+    )
+    assert why(told, "levers", "r2") == "leverwatch.lever.speculaton: no lever of this name is known; did you mean 'speculation'?"
+    by_column = {each["column"]: each["state"] for each in told["replicas"][0]["columns"]}
+    assert (by_column["levers"], by_column["arms"]) == ("complete", "missing")
+    assert "did you mean 'treated'?" in text(told)
+
+
+def test_a_misspelled_lever_is_named_where_no_lever_is_seen(room: EngineRoom) -> None:
+    put(room, body(vllm(1), service__instance__id="r1", leverwatch__lever__speculaton="ngram"))
+    core = {one["metric"]: one for one in doctor.diagnose(room)["replicas"][0]["core"]}["draft_acceptance"]
+    assert core["why"].endswith("but leverwatch.lever.speculaton: no lever of this name is known; did you mean 'speculation'?")

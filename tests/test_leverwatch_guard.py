@@ -187,3 +187,10 @@ def test_refused_calls_are_counted(site: Site) -> None:
     site.ask("POST", "/api/silences", READ, **BODY)
     assert 'leverwatch_refused_calls_total{port="web",reason="unauthenticated"} 3' in site.refused.lines()
     assert 'leverwatch_refused_calls_total{port="web",reason="forbidden"} 1' in site.refused.lines()
+
+
+def test_an_export_to_the_port_of_the_pages_is_told_the_right_one(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    answer = site.ask("POST", "/v1/traces", content=b"", headers={"content-type": "application/x-protobuf"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "wrong_port")
+    assert "taken on port 4318" in answer.json()["error"]["hint"]
+    assert "refused: wrong_port; OTLP over HTTP is taken on port 4318" in caplog.text

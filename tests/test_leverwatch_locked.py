@@ -108,7 +108,7 @@ def test_commands_of_the_same_user_get_in_through_the_folder(folder: Path, serve
     assert json.loads(done.stdout)["rows"] == [[1]], done.stderr
     (folder / "export.pb").write_bytes(body(span(7)))
     loaded = command(folder, "load", str(folder / "export.pb"), "--data", str(folder / "data"))
-    assert (loaded.returncode, loaded.stdout.split(",")[0]) == (0, "1 spans stored"), loaded.stderr
+    assert (loaded.returncode, loaded.stdout.split(",")[0]) == (0, "1 span stored"), loaded.stderr
 
 
 def test_a_file_that_others_may_read_gives_no_secret(folder: Path, server: Running) -> None:
@@ -156,3 +156,14 @@ def test_a_server_that_all_could_use_does_not_start_and_says_what_to_do(tmp_path
     assert "nothing guards pages and API, OTLP/gRPC, OTLP/HTTP" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "data").exists()
+
+
+def test_recordings_are_loaded_from_afar_by_who_may_send_and_read(folder: Path, server: Running) -> None:
+    (folder / "afar.pb").write_bytes(body(span(9)))
+    (folder / "admin").write_text(ADMIN)
+    words = ["load", str(folder / "afar.pb"), "--url", server.addresses["url"], "--ca-file", str(folder / "ca.pem")]
+    loaded = command(folder, *words, "--token-file", "admin")
+    assert (loaded.returncode, loaded.stdout.split(",")[0]) == (0, "1 span stored"), loaded.stderr
+    refused = command(folder, *words, "--token-file", "read")
+    assert refused.returncode == 2
+    assert "loading needs a token that may send and read" in refused.stderr

@@ -35,3 +35,14 @@ def test_a_gauge_that_is_scraped_already_is_not_asked_for_again() -> None:
     scraped = Heard(samples=(("queue_depth", "vllm:num_requests_waiting"),))
     assert "scrape vllm:num_requests_waiting" in remedy("queue_depth", "vllm")
     assert remedy("queue_depth", "vllm", scraped) == "no request says it; `samples` has it of the replica (vllm:num_requests_waiting)"
+
+
+@pytest.mark.parametrize("heard", [Heard(), Heard(tap=True)], ids=["alone", "tapped"])
+def test_where_the_engine_is_not_known_no_softwares_own_switch_is_advised(heard: Heard) -> None:
+    said = " ".join(remedy(column, "", heard, some=some) for column in COLUMNS for some in (False, True))
+    assert [word for word in ("TGI", "tgi_", "DYN_", "llm-d", "LiteLLM", "return_perf_metrics") if word in said] == []
+
+
+def test_where_the_tap_speaks_nobody_is_told_to_print_it() -> None:
+    said = [remedy(column, engine, Heard(tap=True)) for engine in ENGINES for column in COLUMNS]
+    assert [one for one in said if "prints the tap" in one] == []

@@ -49,7 +49,7 @@ def test_an_installed_wheel_loads_an_export_and_reports_it(scripts: Path, tmp_pa
     (tmp_path / "one.json").write_text(json.dumps(EXPORT), encoding="utf-8")
     leverwatch = scripts / "leverwatch"
     said = run(leverwatch, "load", "one.json", "--data", "store", at=tmp_path)
-    assert said.startswith("1 spans stored, 0 already there, 0 rejected")
+    assert said.startswith("1 span stored, 0 already there, 0 rejected")
     rows = json.loads(
         run(leverwatch, "report", "--data", "store", "--by", "engine", "--metrics", "tpot_s", "--format", "json", at=tmp_path)
     )

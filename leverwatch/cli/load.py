@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from collectors.recorded_kinds import KINDS, named
 from leverwatch.cli import common
-from leverwatch.connection import ConnectError
 from leverwatch.loading import Here, Rows, There, Way, put_files
 from leverwatch.local import Local
 from leverwatch.remote import Remote
@@ -41,52 +41,61 @@ def run(args: argparse.Namespace) -> int:
     if args.kind:
         named(args.kind)
     with common.connection(args, create=True) as connection:
-        way: Way = Here(connection, sender) if isinstance(connection, Local) else There(_remote(connection), sender)
+        way: Way = Here(connection, sender) if isinstance(connection, Local) else There(cast(Remote, connection), sender)
         problems = list(put_files(way, files, args.kind))
         rows = way.ledger()
-    print(f"{_said(rows)}, from {len(files)} files")
+    print(f"{_said(rows)}, from {_counted(len(files), 'files')}")
     for row in rows:
         for told in row["reasons"]:
             print(f"{row['signal']}: {told['items']} times: {told['reason']}", file=sys.stderr)
-    for problem in problems[:LIMIT_SHOWN]:
-        print(f"not loaded: {problem}", file=sys.stderr)
-    if len(problems) > LIMIT_SHOWN:
-        print(f"not loaded: {len(problems) - LIMIT_SHOWN} more", file=sys.stderr)
+    for line in shown([str(problem) for problem in problems]):
+        print(f"not loaded: {line}", file=sys.stderr)
     return 2 if problems else 0
 
 
+def shown(problems: Iterable[str]) -> Iterator[str]:
+    """The first problem of each kind, with how many more are like it: the same text but for its numbers. At most 20 kinds."""
+    kinds: dict[str, list[str]] = {}
+    for problem in problems:
+        kinds.setdefault(re.sub(r"\d+", "0", problem), []).append(problem)
+    for alike in [*kinds.values()][:LIMIT_SHOWN]:
+        yield alike[0] + (f" (and {len(alike) - 1:,} more like it)" if len(alike) > 1 else "")
+    rest = sum(len(alike) for alike in [*kinds.values()][LIMIT_SHOWN:])
+    if rest:
+        yield f"{rest:,} more"
+
+
 def _said(rows: Rows) -> str:
-    """One clause a signal, spans always."""
-    shown = rows if any(row["signal"] == "traces" for row in rows) or rows else [{"signal": "traces", **dict.fromkeys(COUNTS, 0)}]
+    """One clause a signal."""
+    if not rows:
+        return "nothing stored"
     return "; ".join(
-        f"{row['stored']} {ITEMS[row['signal']]} stored, {row['duplicate']} already there, {row['rejected']} rejected"
+        f"{_counted(row['stored'], ITEMS[row['signal']])} stored, {row['duplicate']} already there, {row['rejected']} rejected"
         + (f", {row['dropped']} dropped" if row["dropped"] else "")
-        for row in sorted(shown, key=lambda row: list(ITEMS).index(row["signal"]))
+        for row in sorted(rows, key=lambda row: list(ITEMS).index(row["signal"]))
     )
 
 
-COUNTS = ("stored", "duplicate", "rejected", "dropped")
+def _counted(count: int, items: str) -> str:
+    return f"{count} {items.removesuffix('s') if count == 1 else items}"
 
 
 def _files(named: list[str]) -> Iterator[Path]:
     """The files in order; of a folder those below it that may hold telemetry.
 
     Raises:
-        OSError: nothing is there under a name.
+        OSError: nothing is there under a name, or nothing in its folder that may hold telemetry.
     """
     for name in named:
         path = Path(name)
         if path.is_dir():
-            yield from sorted(found for found in path.rglob("*") if found.suffix in ENDINGS and found.name != "meta.json")
+            below = sorted(found for found in path.rglob("*") if found.suffix in ENDINGS and found.name != "meta.json")
+            if not below:
+                msg = f"{name}: no file below it ends in {', '.join(ENDINGS)}"
+                raise FileNotFoundError(msg)
+            yield from below
         elif path.is_file():
             yield path
         else:
             msg = f"{name}: no such file or folder"
             raise FileNotFoundError(msg)
-
-
-def _remote(connection: object) -> Remote:
-    if isinstance(connection, Remote) and connection.otlp_http:
-        return connection
-    msg = "loading through --url is not possible: the OTLP address is only known from the data folder; use --data"
-    raise ConnectError(msg)

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import msgspec
 
+from leverwatch import unreachable
 from leverwatch.cli import common
 from leverwatch.connecting import connect
 from leverwatch.connection import ConnectError
@@ -56,8 +57,7 @@ def _fetch(remote: Remote, target: Path) -> Manifest:
     try:
         response = remote.http.post("/api/snapshots", json={}, timeout=None)
     except httpx.HTTPError as error:
-        msg = f"{remote.url}: {error}; is `leverwatch serve` running there?"
-        raise ConnectError(msg) from error
+        raise ConnectError(unreachable.said(remote.url, error)) from error
     if not response.is_success:
         msg = f"{remote.url} answered {response.status_code}: {response.text[:500]}"
         raise SnapshotError(msg)
