@@ -14,14 +14,16 @@ from google.rpc import code_pb2, status_pb2
 
 from collectors.answers import answer
 from collectors.door import BusyError, Door
-from collectors.entry import UnsoundBodyError
+from collectors.entry import TOO_LARGE, UnsoundBodyError
 from collectors.evaluations import Evaluation
 from collectors.inflate import ENCODINGS, BrokenBodyError, TooLargeError, whole
+from collectors.ledger import Note
 from collectors.otlp_json import OtlpJsonError, to_protobuf
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 LIMIT_BODY_BYTES = 64 * 1024 * 1024
 SIGNALS = ("traces", "metrics", "logs")
+NO_JSON, NOT_INFLATED = "body is not sound OTLP/JSON", "body that cannot be inflated"
 CODES = {404: code_pb2.NOT_FOUND, 429: code_pb2.RESOURCE_EXHAUSTED, 503: code_pb2.UNAVAILABLE}
 
 
@@ -109,8 +111,12 @@ def _route(door: Door, signal: str) -> Callable[[Request], Awaitable[Response]]:
             body = await asyncio.to_thread(to_protobuf, body, signal) if kind == JSON else body
             taken = await door.take(signal, sender_of(request), body)
         except TooLargeError as error:
+            door.note(Note(sender_of(request), signal, door.clock_ns(), TOO_LARGE))
             return _refusal(kind, 413, str(error))
-        except (OtlpJsonError, UnsoundBodyError, BrokenBodyError) as error:
+        except (OtlpJsonError, BrokenBodyError) as error:
+            door.note(Note(sender_of(request), signal, door.clock_ns(), NO_JSON if isinstance(error, OtlpJsonError) else NOT_INFLATED))
+            return _refusal(kind, 400, str(error))
+        except UnsoundBodyError as error:  # the door has noted it
             return _refusal(kind, 400, str(error))
         except BusyError as error:
             return _refusal(kind, 503 if error.is_stopping else 429, str(error), {"retry-after": str(error.retry_after_s)})

@@ -6,6 +6,7 @@ import difflib
 import functools
 import hashlib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -21,6 +22,7 @@ EVENT = "gen_ai.evaluation.result"
 OWN = "leverwatch.evaluation."  # the prefix of attributes that say of an event's evaluation what its convention has no word for
 LIMIT_ROWS, LIMIT_TEXT_CHARACTERS = 10_000, 1024
 READ = ("gen_ai.evaluation.name", "gen_ai.evaluation.score.value", "gen_ai.response.id", "gen_ai.response.model", "gen_ai.request.model")
+TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 MICROSECOND = pa.timestamp("us", "UTC")
 
 
@@ -147,13 +149,17 @@ def _checked(row: Any, where: str, *, strict: bool = True) -> Evaluation:
         if isinstance(value, str) and len(value) > LIMIT_TEXT_CHARACTERS:
             msg = f"{where}: {field.name} is longer than {LIMIT_TEXT_CHARACTERS} characters"
             raise EvaluationError(msg)
+        if isinstance(value, str) and "\0" in value:
+            msg = f"{where}: {field.name} holds NUL, which no text does"
+            raise EvaluationError(msg)
     _check_meaning(made, where)
     if made.evaluated_at is not None and not 1970 < made.evaluated_at.year < 2200:
         msg = f"{where}: evaluated_at = {made.evaluated_at.isoformat()}; a time from 1971 to 2199 is taken"
         raise EvaluationError(msg)
+    changes: dict[str, Any] = {} if made.trace_id is None else {"trace_id": made.trace_id.lower()}  # as spans write theirs
     if made.evaluated_at is not None and made.evaluated_at.tzinfo is None:
-        return msgspec.structs.replace(made, evaluated_at=made.evaluated_at.replace(tzinfo=UTC))
-    return made
+        changes["evaluated_at"] = made.evaluated_at.replace(tzinfo=UTC)
+    return msgspec.structs.replace(made, **changes)
 
 
 def _check_meaning(made: Evaluation, where: str) -> None:
@@ -168,6 +174,12 @@ def _check_meaning(made: Evaluation, where: str) -> None:
         if value is not None and not 0 <= value < 1 << 63:
             msg = f"{where}: {name} = {value}; a whole number from 0 on is taken"
             raise EvaluationError(msg)
+    if made.temperature is not None and made.temperature < 0:
+        msg = f"{where}: temperature = {made.temperature}; a number from 0 on is taken"
+        raise EvaluationError(msg)
+    if made.trace_id is not None and TRACE_ID.fullmatch(made.trace_id) is None:
+        msg = f"{where}: trace_id = {made.trace_id[:64]!r}; 32 hex digits are taken"
+        raise EvaluationError(msg)
     if not made.suite:
         msg = f"{where}: suite is empty; the name of what was evaluated is taken"
         raise EvaluationError(msg)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 ENCODINGS = ("gzip", "zstd", "identity")
 PIECE_BYTES = 1 << 20
+LIMIT_MEMBERS = 4096  # of a gzip body: an empty one takes 20 bytes, and the rest of a piece is copied for each
 
 
 class TooLargeError(ValueError):
@@ -39,21 +40,46 @@ async def whole(pieces: AsyncIterator[bytes], encoding: str, limit_bytes: int) -
 
 
 async def _gzip(pieces: AsyncIterator[bytes], limit_bytes: int) -> bytes:
-    inflate = zlib.decompressobj(wbits=31)
-    taken, size = [], 0
+    members = _Members(limit_bytes)
     try:
         async for piece in pieces:
-            plain = inflate.decompress(piece, limit_bytes + 1 - size)
-            size += len(plain)
-            if size > limit_bytes or inflate.unconsumed_tail:
-                raise _too_large(limit_bytes)
-            taken.append(plain)
+            members.take(piece)
     except zlib.error as error:
         raise BrokenBodyError(str(error)) from error
-    if not inflate.eof or inflate.unused_data:
-        msg = "bytes follow the end of the gzip body" if inflate.eof else "the gzip body is cut short"
-        raise BrokenBodyError(msg)
-    return b"".join(taken)
+    return members.whole()
+
+
+class _Members:
+    """A gzip body, which is one member after the other; at least one, and the last is whole."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes, self._size, self._count = limit_bytes, 0, 1
+        self._inflate = zlib.decompressobj(wbits=31)
+        self._taken: list[bytes] = []
+
+    def take(self, piece: bytes) -> None:
+        while piece:
+            if self._inflate.eof:
+                self._next()
+            plain = self._inflate.decompress(piece, self._limit_bytes + 1 - self._size)
+            self._size += len(plain)
+            if self._size > self._limit_bytes or self._inflate.unconsumed_tail:
+                raise _too_large(self._limit_bytes)
+            self._taken.append(plain)
+            piece = self._inflate.unused_data
+
+    def _next(self) -> None:
+        self._count += 1
+        if self._count > LIMIT_MEMBERS:
+            msg = f"the gzip body has more than {LIMIT_MEMBERS} members"
+            raise BrokenBodyError(msg)
+        self._inflate = zlib.decompressobj(wbits=31)
+
+    def whole(self) -> bytes:
+        if not self._inflate.eof:
+            msg = "the gzip body is cut short"
+            raise BrokenBodyError(msg)
+        return b"".join(self._taken)
 
 
 def _zstd(body: bytes, limit_bytes: int) -> bytes:

@@ -6,6 +6,8 @@ the hash is remembered; minutes whose spans were forgotten, or were never seen b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -37,9 +39,9 @@ class _Table:
 
 
 class Seen:
-    """What was noted. `unknown` is the range of starts, in nanoseconds, in which the store may hold what was never noted here."""
+    """What was noted. `unknown` are the ranges of starts, in nanoseconds, in which the store may hold what was never noted here."""
 
-    def __init__(self, unknown: tuple[int, int] | None = None, tables: int = TABLES) -> None:
+    def __init__(self, unknown: Sequence[tuple[int, int]] = (), tables: int = TABLES) -> None:
         self._tables: list[_Table] = []
         self._most = tables
         self._unknown = unknown
@@ -50,8 +52,8 @@ class Seen:
         found = np.zeros(len(hashes), np.bool_)
         for table in self._tables:
             wire_ids.look_up(table.marks, hashes, found)
-        if self._unknown is not None:
-            found |= (starts_ns >= self._unknown[0]) & (starts_ns <= self._unknown[1])
+        for first, last in self._unknown:
+            found |= (starts_ns >= first) & (starts_ns <= last)
         if self._forgotten:
             minutes, places = np.unique(starts_ns // MINUTE_NS, return_inverse=True)
             found |= np.isin(minutes, list(self._forgotten))[places]

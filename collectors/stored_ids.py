@@ -21,9 +21,11 @@ def seen_before(store: Store) -> tuple[Seen, Seen]:
     A leg of an older trace that begins only now is held for the first of its trace; its request is then made of that leg alone.
     """
     row = store.rows(files.question("load_stored_range"))[0]
-    if row["first"] is None:
-        return Seen(), Seen()
-    spans, traces = (Seen(unknown=(row["first"], row["last"])) for _ in range(2))
+    ranges = [(row["first"], row["last"]), (row["first_ahead"], row["last_ahead"])]
+    unknown = [(first, last) for first, last in ranges if first is not None]
+    spans, traces = Seen(unknown), Seen(unknown)
+    if row["last"] is None:
+        return spans, traces
     since = {"since": row["last"] - RECENT_S * 1_000_000_000, "limit_rows": LIMIT_ROWS}
     recent = store.frame(files.question("load_recent_ids"), since)
     starts_ns = recent["start_unix_nano"].to_numpy()

@@ -25,7 +25,7 @@ class Access(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     ingest: Annotated[tuple[Token, ...], says("tokens that may send: OTLP over gRPC and HTTP, `POST /api/evaluations`")] = ()
     read: Annotated[tuple[Token, ...], says("tokens that may read: pages, reports, SQL, verdicts, `/metrics`, `/docs`")] = ()
-    admin: Annotated[tuple[Token, ...], says("tokens that may also change state: silences, replays. They may read and send too")] = ()
+    admin: Annotated[tuple[Token, ...], says("tokens that may also change state: replays, snapshots. They may read and send too")] = ()
 
 
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

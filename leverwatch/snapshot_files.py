@@ -59,6 +59,13 @@ def refuse_taken(target: Path) -> None:
         raise SnapshotError(msg)
 
 
+def refuse_inside(folder: Path, target: Path) -> None:
+    """Raises SnapshotError where a snapshot would go into the very data folder that it is of."""
+    if target.resolve().is_relative_to(folder.resolve()):
+        msg = f"{target} lies in the data folder {folder}; a snapshot goes to a folder outside it"
+        raise SnapshotError(msg)
+
+
 def check(folder: Path) -> tuple[Manifest, list[str]]:
     """The manifest of a snapshot, and what is not as it says: files missing, changed or added.
 

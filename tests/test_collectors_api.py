@@ -118,6 +118,13 @@ def test_a_gzip_body_is_stored_inflated(receiver: Receiver, kind: str) -> None:
     assert ExportTraceServiceRequest.FromString(receiver.stored()[0].body) == request(span(1))
 
 
+def test_a_gzip_body_of_many_members_is_stored_whole(receiver: Receiver) -> None:
+    first, second = body(span(1)), body(span(2))
+    members = [first, b"", second[:7], second[7:]]
+    assert receiver.post(b"".join(map(gzip.compress, members)), **GZIP).status_code == 200
+    assert receiver.stored()[0].body == first + second
+
+
 @pytest.mark.parametrize("kind", [api.PROTOBUF, api.JSON])
 def test_a_zstd_body_is_stored_inflated(receiver: Receiver, kind: str) -> None:
     sent = as_json(span(1)) if kind == api.JSON else body(span(1))
@@ -170,7 +177,9 @@ def test_a_kind_or_encoding_that_is_not_taken_is_415(receiver: Receiver, headers
         (b"no gzip", api.PROTOBUF, GZIP, "incorrect header check"),
         (gzip.compress(body(span(1)))[:-4], api.PROTOBUF, GZIP, "the gzip body is cut short"),
         (b"", api.JSON, GZIP, "the gzip body is cut short"),
-        (gzip.compress(body(span(1))) + gzip.compress(body(span(2))), api.PROTOBUF, GZIP, "bytes follow the end of the gzip body"),
+        (gzip.compress(body(span(1))) + b"rest", api.PROTOBUF, GZIP, "incorrect header check"),
+        (gzip.compress(body(span(1))) + gzip.compress(b"x")[:-4], api.PROTOBUF, GZIP, "the gzip body is cut short"),
+        (gzip.compress(b"") * 5000, api.PROTOBUF, GZIP, "the gzip body has more than 4096 members"),
         (b"no zstd", api.PROTOBUF, ZSTD, "not a whole zstd body"),
         (b"", api.PROTOBUF, ZSTD, "the zstd body is cut short"),
         (zstd(body(span(1)))[:-4], api.PROTOBUF, ZSTD, "not a whole zstd body"),
@@ -191,6 +200,23 @@ def test_a_body_that_cannot_be_read_is_400_in_the_encoding_of_the_request(
 def test_an_unsound_body_is_noted_for_the_ledger_with_its_sender_and_time(receiver: Receiver) -> None:
     receiver.post(b"\xff", x_leverwatch_sender="broken")
     assert receiver.noted == [Note("broken", "traces", NOW, "body is not a sound ExportTraceServiceRequest")]
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "headers", "reason"),
+    [
+        (b"{", api.JSON, {}, "body is not sound OTLP/JSON"),
+        (b"no gzip", api.PROTOBUF, GZIP, "body that cannot be inflated"),
+        (bytes(1001), api.PROTOBUF, {}, "export is too large"),
+        (b"\xff", api.PROTOBUF, {}, "body is not a sound ExportTraceServiceRequest"),
+    ],
+)
+def test_every_body_that_is_refused_counts_once(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, content: bytes, kind: str, headers: dict[str, str], reason: str
+) -> None:
+    monkeypatch.setattr(api, "LIMIT_BODY_BYTES", 1000)
+    assert receiver.post(content, kind, **headers).status_code in (400, 413)
+    assert receiver.noted == [Note("10.0.0.7", "traces", NOW, reason)]
 
 
 @pytest.mark.parametrize(
@@ -350,3 +376,14 @@ def test_an_evaluation_that_cannot_be_taken_is_named_by_row_and_field_and_none_i
     assert (response.status_code, error["code"], error["message"][: len(told)]) == (400, "evaluation", told)
     assert receiver.stored() == []
     assert [note.signal for note in receiver.noted] == ["evaluations"]
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/"), ("POST", "/v1/trace"), ("GET", "/v1/traces"), ("GET", "/api/report")])
+@pytest.mark.parametrize("kind", [api.PROTOBUF, api.JSON])
+def test_a_wrong_path_is_told_the_right_ones_and_the_port_of_the_pages(receiver: Receiver, method: str, path: str, kind: str) -> None:
+    receiver.application.include_router(api.elsewhere_router(8080))
+    response = receiver.send(method, path, b"", {"content-type": kind})
+    told = status_of(response).message
+    assert response.status_code == 404
+    assert told.startswith(f"{method} {path} is nothing here: OTLP is sent by POST to /v1/traces, /v1/metrics, /v1/logs; ")
+    assert told.endswith("pages and API are on port 8080")

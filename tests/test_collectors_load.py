@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from collectors_bodies import START, attribute, body, span, too_deep
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -429,3 +430,17 @@ def test_a_body_read_ahead_that_no_one_can_load_is_set_aside(room: Room, monkeyp
     load_all(room)
     assert room.spans() == ids(*(number for number in range(1, 41) if number != 23))
     assert [content for content, _ in aside(room)] == [poison]
+
+
+def test_a_span_from_a_clock_far_ahead_does_not_put_all_later_spans_in_doubt_after_a_restart(room: Room) -> None:
+    ahead_ns = ARRIVAL + 50 * 365 * 86_400_000_000_000
+    late = span(1, start_time_unix_nano=ahead_ns, end_time_unix_nano=ahead_ns + 1)
+    room.put(body(late, span(2)))
+    room.load()
+    room.close()
+    room.open()
+    doubted = room.loader._spans._spans.maybe
+    assert doubted(np.array([START + 3_600_000_000_000, ahead_ns]), np.array([7, 7], np.uint64)).tolist() == [False, True]
+    room.put(body(late, span(3)))
+    room.load()
+    assert room.spans() == ids(1, 2, 3)

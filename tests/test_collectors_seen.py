@@ -38,7 +38,7 @@ def test_what_was_forgotten_is_doubted_by_the_minute_in_which_it_began(monkeypat
 
 
 def test_what_the_store_held_before_is_doubted_by_its_range_of_starts() -> None:
-    filters = Seen(unknown=(NOW, NOW + MINUTE_NS))
+    filters = Seen(unknown=[(NOW, NOW + MINUTE_NS)])
     new = hashes(3, 1)
     times = np.array([NOW - 1, NOW + 5, NOW + MINUTE_NS + 1])
     assert filters.maybe(times, new).tolist() == [False, True, False]

@@ -90,6 +90,7 @@ def evaluation_log() -> bytes:
         ("requests", b'[{"request_id": "a", "started_at": "2026-11-29T12:00:00Z"}, {"request_id": "b"}]'),
         ("scrapes", b'{"instance": "h:80"}\na 1\nb 2\n'),
     ],
+    ids=["traces", "metrics", "logs", "evaluations", "requests", "scrapes"],
 )
 def test_nothing_of_a_signal_is_pending_once_it_is_loaded(tmp_path: Path, signal: str, content: bytes) -> None:
     assert pending(tmp_path, (signal, content), (signal, content)) == ({signal}, {})
@@ -97,11 +98,7 @@ def test_nothing_of_a_signal_is_pending_once_it_is_loaded(tmp_path: Path, signal
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_of_a_recording_is_pending_once_it_is_loaded(tmp_path: Path, recordings: Path, name: str) -> None:
-    files = [
-        path
-        for path in sorted((recordings / name).rglob("*"))
-        if path.suffix in (".pb", ".json", ".jsonl", ".gz") and path.name != "meta.json"
-    ]
+    files = [path for path in sorted((recordings / name).rglob("*")) if path.is_file() and path.name != "meta.json"]
     found = [(item.signal, item.content) for path in files for item in bodies(path) if isinstance(item, Body)]
     waited, left = pending(tmp_path, *found)
     assert waited <= {signal for signal, _ in found}

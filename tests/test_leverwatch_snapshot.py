@@ -199,3 +199,11 @@ def test_segments_that_came_and_went_unseen_are_noticed(tmp_path: Path) -> None:
     with HeldSegments(tmp_path) as held:
         (tmp_path / "000000005.spool").touch()
         assert not held.hold_until(Position(5, 0))
+
+
+def test_a_snapshot_does_not_go_into_its_own_data_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    EngineRoom(tmp_path / "data", Config()).close()
+    inner = tmp_path / "data" / "inner"
+    assert main(["snapshot", str(inner), "--data", str(tmp_path / "data")]) == 2
+    assert f"{inner} lies in the data folder" in capsys.readouterr().err
+    assert not inner.exists()

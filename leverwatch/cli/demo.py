@@ -56,7 +56,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _play(args: argparse.Namespace, scenario: Any, addresses: dict[str, str]) -> int:
     _say(f"\n  the page is at  {addresses['url']}/\n")
-    _say(f"playing {scenario.name}: {scenario.what}")
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -11,8 +11,10 @@ from typing import Any
 import polars as pl
 
 from leverwatch.cli import common, dropped
-from leverwatch.connection import names
+from leverwatch.connection import Connection, names
+from queries.sandbox import SqlError
 
+QUOTES_HINT = "a text stands in single quotes, such as \"model = 'chat-70b'\"; columns are those of `requests`"
 SAID = ("_n", "_coverage", "_provenance")
 
 
@@ -35,7 +37,7 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints or writes the report."""
     with common.connection(args) as connection:
-        frame = connection.report(args.by, args.metrics, args.since, args.until, args.where)
+        frame = _asked(connection, args)
         for sentence in dropped.told(connection, args.since, args.until, datetime.now(UTC)):
             print(f"leverwatch: {sentence}", file=sys.stderr)
     if args.format == "table":
@@ -44,6 +46,17 @@ def run(args: argparse.Namespace) -> int:
     if text:
         print(text, end="")
     return 0
+
+
+def _asked(connection: Connection, args: argparse.Namespace) -> pl.DataFrame:
+    """The report. Where a condition is wrong, the condition is shown, and not the statement that was made around it."""
+    try:
+        return connection.report(args.by, args.metrics, args.since, args.until, args.where)
+    except SqlError as error:
+        if not args.where or error.code != "invalid":
+            raise
+        msg = f"--where {args.where!r}: {str(error).splitlines()[0]}; {QUOTES_HINT}"
+        raise SqlError(msg, error.code) from error
 
 
 def long_form(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

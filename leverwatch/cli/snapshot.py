@@ -15,7 +15,7 @@ from leverwatch.cli import common
 from leverwatch.connecting import connect
 from leverwatch.connection import ConnectError
 from leverwatch.remote import Remote
-from leverwatch.snapshot_files import Manifest, SnapshotError, check, place, refuse_taken
+from leverwatch.snapshot_files import Manifest, SnapshotError, check, place, refuse_inside, refuse_taken
 
 
 def add(subparsers: Any) -> None:
@@ -33,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
     if args.check:
         return _check(target)
     refuse_taken(target)
+    refuse_inside(common.folder(args), target)
     print(f"leverwatch: copying {common.folder(args)}; its server goes on meanwhile", file=sys.stderr)
     manifest = _take(common.folder(args), target)
     print(f"{_told(manifest)} in {target}")
