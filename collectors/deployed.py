@@ -58,8 +58,10 @@ class Deployed:
             batch.tables = [_hashed(table, self.hasher) for table in batch.tables]
 
     def stored(self, found: rows.Rows) -> rows.Rows:
-        """The rows without the text of errors, which may quote a prompt."""
-        return found if self.keep_content else replace(found, spans=content.without_error_text(found.spans))
+        """The rows without texts that no key gives away, and of errors, which may quote a prompt."""
+        if self.keep_content:
+            return found
+        return replace(found, spans=content.without_texts(content.without_error_text(found.spans), self.facts.content))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ EVENT = "gen_ai.evaluation.result"
 OWN = "leverwatch.evaluation."  # the prefix of attributes that say of an event's evaluation what its convention has no word for
 LIMIT_ROWS, LIMIT_TEXT_CHARACTERS = 10_000, 1024
 READ = ("gen_ai.evaluation.name", "gen_ai.evaluation.score.value", "gen_ai.response.id", "gen_ai.response.model", "gen_ai.request.model")
-TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
+ID, TRACE_ID = re.compile(r"\S{1,256}"), re.compile(r"[0-9a-fA-F]{32}")
 MICROSECOND = pa.timestamp("us", "UTC")
 
 
@@ -85,8 +85,8 @@ def of_event(said: Mapping[str, str], unix_nano: int, trace_id: str) -> Evaluati
         "score": score,
         "evaluated_at": datetime.fromtimestamp(unix_nano / 1e9, UTC),
         "model": said.get("gen_ai.response.model") or said.get("gen_ai.request.model") or said.get("leverwatch.model"),
-        "request_id": said.get("gen_ai.response.id"),
-        "trace_id": trace_id or None,
+        "request_id": named if ID.fullmatch(named := said.get("gen_ai.response.id", "")) else None,  # a sentence there is no id
+        "trace_id": trace_id if TRACE_ID.fullmatch(trace_id) else None,
     }
     own = {key.removeprefix(OWN): value for key, value in said.items() if key.startswith(OWN)}
     return _checked({key: value for key, value in (row | own).items() if value is not None}, f"an event {EVENT}", strict=False)

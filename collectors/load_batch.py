@@ -15,6 +15,7 @@ from collectors.spool_records import Damage, Position, Record
 
 BATCH_LIMIT_BYTES = 32 * 1024 * 1024
 BATCH_LIMIT_SPANS = 150_000
+BATCH_LIMIT_OTHER_BYTES = 4 * 1024 * 1024  # of metrics and the like, which are parsed line by line: spans are not to wait for them
 # The reference parser, at the door until the kernels are compiled, takes what they do not: deeper nesting, larger bodies.
 UNSOUND = "body is nested too deep"
 
@@ -46,7 +47,7 @@ class Sorted:
 def next_batch(spool: Spool, start: Position, limit_records: int | None) -> Batch:
     """The next records, as many as stay within what a batch may grow to, one at least. One body must not hold up all that come after it."""
     batch = Batch()
-    spans = expanded_bytes = 0
+    spans = expanded_bytes = other_bytes = 0
     for record in spool.read(start, BATCH_LIMIT_BYTES):
         if isinstance(record, Damage):
             batch.damaged.append(record)
@@ -56,6 +57,10 @@ def next_batch(spool: Spool, start: Position, limit_records: int | None) -> Batc
             if checked is not None and not reason:
                 spans, expanded_bytes = spans + checked.spans, expanded_bytes + checked.expanded_bytes
                 if batch.records and (spans > BATCH_LIMIT_SPANS or expanded_bytes > decode.LIMIT_EXPANDED_BYTES):
+                    break
+            if record.signal != "traces":
+                other_bytes += len(record.body)
+                if batch.records and other_bytes > BATCH_LIMIT_OTHER_BYTES:
                     break
             if reason:
                 batch.refused[len(batch.records)] = reason

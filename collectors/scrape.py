@@ -20,6 +20,7 @@ from collectors.ledger import Note
 from collectors.prometheus_text import Scrape, spooled
 
 LIMIT_RESPONSE_BYTES = 16 * 1024 * 1024
+LIMIT_SAMPLES = 50_000  # a scrape is loaded beside the spans that came with it: reading and storing these takes 1.5 s
 SHORTEST_INTERVAL_S = 1.0
 LONGEST_S = 10.0
 NO_METRICS = ("text/html", "application/xhtml+xml", "application/json", "text/xml", "application/xml")
@@ -44,6 +45,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replica_from: Annotated[str, Meta(description="the label that names the replica of each sample, such as Hostname")] = ""
     labels: Annotated[dict[str, str], Meta(description="labels added to every sample; they win over the target's own")] = {}
     bearer_token_file: Annotated[str, Meta(description="a file with the token to show, read anew each time")] = ""
+    limit_samples: Annotated[int, Meta(description="the samples that a scrape may hold; a larger one is not taken")] = LIMIT_SAMPLES
     ca_file: Annotated[str, Meta(description="a file with the certificates that may sign the target's, instead of the system's")] = ""
 
     def __hash__(self) -> int:
@@ -62,6 +64,9 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(msg)
         if not 0 < self.limit_s <= self.interval_s:
             msg = f"[[scrape]] {self.instance}: timeout_s = {self.limit_s}; more than 0, at most interval_s ({self.interval_s}) is taken"
+            raise ValueError(msg)
+        if self.limit_samples < 1:
+            msg = f"[[scrape]] {self.instance}: limit_samples = {self.limit_samples}; 1 or more is taken"
             raise ValueError(msg)
         if self.replica and self.replica_from:
             msg = f"[[scrape]] {self.instance}: replica or replica_from, not both"
@@ -155,6 +160,9 @@ class Scraper:
         if kind.split(";")[0].strip().lower() in NO_METRICS or text.lstrip()[:1] == b"<":
             msg = f"answered with {kind or 'a page'!r}, not with the text of metrics; is the path right?"
             raise ScrapeError(msg)
+        if (count := _samples_in(text)) > target.limit_samples:
+            msg = f"shows {count} samples, more than limit_samples = {target.limit_samples}; show fewer, or raise it"
+            raise ScrapeError(msg)
         scrape = Scrape(target.instance, kind, target.replica, target.replica_from, target.labels)
         return spooled(scrape, text)
 
@@ -168,6 +176,12 @@ class Scraper:
     def _fail(self, target: Target, reason: str) -> None:
         self.warnings[target.sender] = reason
         self._door.note(Note(target.sender, "scrapes", self._door.clock_ns(), f"not scraped: {reason}"))
+
+
+def _samples_in(text: bytes) -> int:
+    """How many lines of a text are samples, without looking at each: those that are neither comments nor empty."""
+    lines = b"\n" + text.rstrip(b"\r\n")
+    return lines.count(b"\n") - sum(map(lines.count, (b"\n#", b"\n\n", b"\n\r\n")))
 
 
 async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:

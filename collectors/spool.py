@@ -1,12 +1,13 @@
 """Raw export bodies in, durable records out: what an acknowledgement rests on.
 
 Bodies that wait at the same moment share one write and one sync; an idle spool syncs at once. Segments are files of records
-(`spool_records`); a torn tail, never acknowledged, is cut at start.
+(`spool_records`); a torn tail, never acknowledged, is cut at start. Files of other names are passed over.
 """
 
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import queue
 import threading
@@ -18,10 +19,11 @@ from io import FileIO
 from pathlib import Path
 
 from collectors.free_space import FreeSpace
-from collectors.spool_records import Damage, Position, Record, packed, records
+from collectors.spool_records import Damage, Position, Record, packed, records, segment_number
 
 SEGMENT_LIMIT_BYTES = 64 * 1024 * 1024
 BACKLOG_LIMIT_BYTES = 512 * 1024 * 1024
+log = logging.getLogger("leverwatch")
 
 
 class SpoolFullError(RuntimeError):
@@ -181,6 +183,9 @@ class Spool:
 
     def _recover(self, loaded: Position) -> Position:
         """Finds the durable end, cuts a torn tail, and counts the backlog."""
+        for path in sorted(self._folder.glob("*.spool")):
+            if segment_number(path) is None:
+                log.warning("%s is no segment of the spool, whose names are nine digits: it is passed over; move it away", path)
         segments = self._segments()
         is_lost = loaded.byte_offset > 0 and loaded.segment not in segments  # what is new must stand behind what was loaded
         end = Position(max([loaded.segment + is_lost, *segments]), 0)
@@ -201,7 +206,8 @@ class Spool:
                 self._path(segment).unlink(missing_ok=True)
 
     def _segments(self) -> list[int]:
-        return sorted(int(path.stem) for path in self._folder.glob("*.spool"))
+        numbers = map(segment_number, self._folder.glob("*.spool"))
+        return sorted(number for number in numbers if number is not None)
 
     def _path(self, segment: int) -> Path:
         return self._folder / f"{segment:09d}.spool"

@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO, Self
 
-from collectors.spool_records import Position
+from collectors.spool_records import Position, segment_number
 
 PIECE_BYTES = 1024 * 1024
 
@@ -25,8 +25,8 @@ class HeldSegments:
     def hold(self) -> None:
         """Takes hold of the segments that came since."""
         for path in sorted(self._folder.glob("*.spool")):
-            number = int(path.stem)
-            if number not in self._held:
+            number = segment_number(path)
+            if number is not None and number not in self._held:
                 with suppress(FileNotFoundError):  # it was loaded to its end, and went since the folder was listed
                     self._held[number] = self._files.enter_context(path.open("rb"))
 

@@ -28,6 +28,12 @@ class Position:
     byte_offset: int
 
 
+def segment_number(path: Path) -> int | None:
+    """The number of a segment by its name; None of a file that is no segment."""
+    name = path.stem
+    return int(name) if path.suffix == ".spool" and name.isascii() and name.isdigit() and name == f"{int(name):09d}" else None
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One body as it was received, the position behind it, and what the record takes in the spool."""

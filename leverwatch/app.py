@@ -96,6 +96,8 @@ def _state(room: EngineRoom, worker: Worker, receiving: Receiving | None) -> dic
     warnings = dict(receiving.scraper.warnings) if receiving is not None else {}
     if room.deployed.registry is not None and room.deployed.registry.problem:
         warnings["registry"] = room.deployed.registry.problem
+    if room.house.lost_parts:
+        warnings["parts"] = room.house.lost_parts
     if warnings:
         state["warnings"] = warnings
     return state

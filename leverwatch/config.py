@@ -54,7 +54,7 @@ class StoreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SqlConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The limits of ad-hoc SQL."""
+    """The limits of ad-hoc SQL. An answer has at most 2,000,000 values, rows times columns, whatever is set."""
 
     limit_rows: Annotated[int, says("the most rows of an answer, unless a question asks for more")] = 10_000
     limit_s: Annotated[float, says("seconds after which a question is stopped")] = 10.0

@@ -30,13 +30,14 @@ def said(error: Exception, kinds: Mapping[str, Any], names: Mapping[tuple[str, .
 
 def _kind(steps: list[str], kinds: Mapping[str, Any]) -> Any:
     """The kind of what stands at a path; None where it has none of its own."""
-    kind = kinds.get(steps[0])
+    kind: Any = kinds.get(steps[0])
     for step in steps[1:]:
-        if step.startswith("["):
-            kind = item_kind(kind)
-        else:
-            kind = {field.name: field.type for field in msgspec.structs.fields(kind)}.get(step) if is_struct(kind) else None
+        kind = item_kind(kind) if step.startswith("[") else _fields(kind).get(step)
     return kind
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(kind)} if is_struct(kind) else {}
 
 
 def _place(steps: list[str], kinds: Mapping[str, Any]) -> str:

@@ -46,9 +46,7 @@ class EngineRoom:
         self.deployed = deployment.of(config)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder, self.config, self.clock = folder, config, clock
-        self.store = Store(folder, config.store.memory_limit)
-        sealing.restore(self.store)
-        snapshot.clear(self.store)
+        self.store = _opened(folder, config.store.memory_limit, clock())
         self.loader = Loader(self.store, deployed=self.deployed)
         limit = config.store.limit_backlog_bytes
         free = config.retention.min_free_bytes
@@ -201,6 +199,17 @@ class EngineRoom:
         self.house.close()
         self.sandbox.close()
         self.store.close()
+
+
+def _opened(folder: Path, memory_limit: str, now: datetime) -> Store:
+    store = Store(folder, memory_limit)
+    try:
+        sealing.restore(store, now)
+    except BaseException:
+        store.close()
+        raise
+    snapshot.clear(store)
+    return store
 
 
 def policies(config: Config) -> list[Policy]:

@@ -51,13 +51,14 @@ class WebGuard:
 
     async def _own_answer(self, request: Request) -> Response | None:
         path, granted, showed = request.url.path, *self._granted(request)
-        request.scope["leverwatch.shows_detail"] = not self.tokens.guards_reading or "read" in granted
+        is_own = self._is_own_name(request.headers, granted)
+        request.scope["leverwatch.shows_detail"] = "read" in granted or (is_own and not self.tokens.guards_reading)
         if path in OPEN[:2] or path.startswith("/assets/"):
             return None
         if path.startswith(EXPORTS):
             hint = f"OTLP over HTTP is taken on port {self.otlp_http_port}, at /v1/traces, /v1/metrics and /v1/logs"
             return self._refuse(request, Refusal(404, "wrong_port", "this port has the pages and the API", hint))
-        if odd := self._odd(request.headers, request.method, path):
+        if odd := self._odd(request.headers, request.method, path, granted):
             return self._refuse(request, odd)
         if path == "/login":
             return await self._login(request)
@@ -67,10 +68,13 @@ class WebGuard:
         found = access.refusal(level, granted, showed_token=showed) if level else None
         return self._refuse(request, found) if found else None
 
-    def _odd(self, headers: Headers, method: str, path: str) -> Refusal | None:
-        found = None
-        if not (self.is_tls or access.bearer(headers.get("authorization", ""))):
-            found = origins.odd_host(headers, self.names)
+    def _is_own_name(self, headers: Headers, granted: frozenset[Level]) -> bool:
+        """Whether no rebound name can be behind a request. A token proves it only where it is known: any page can send a made-up one."""
+        shows_known = bool(granted and access.bearer(headers.get("authorization", "")))
+        return self.is_tls or shows_known or origins.odd_host(headers, self.names) is None
+
+    def _odd(self, headers: Headers, method: str, path: str, granted: frozenset[Level]) -> Refusal | None:
+        found = None if self._is_own_name(headers, granted) else origins.odd_host(headers, self.names)
         if found is None and method not in ("GET", "HEAD", "OPTIONS"):
             found = origins.foreign(headers) or (None if path == "/login" else origins.no_json(headers))
         return found

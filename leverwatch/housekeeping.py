@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import time
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from leverwatch.retention_settings import Retention, age, rules
-from queries import folding, retention
+from queries import folding, lost_parts, retention
 from queries.compacting import Compactor
 from queries.storage import Holding, holdings
 from queries.store import Store
@@ -21,6 +22,8 @@ PRESSURE = 2  # times the free space at which exports are refused: from here on 
 UNDER_PRESSURE = ("spans", "requests")
 SET_ASIDE = "set_aside"
 
+log = logging.getLogger("leverwatch")
+
 
 @dataclass(slots=True)
 class Housekeeping:
@@ -30,13 +33,16 @@ class Housekeeping:
     asked: Retention
     sweep: Sweep = field(init=False)
     compactor: Compactor = field(init=False)
+    lost_parts: str = field(default="", init=False)  # what is missing of the parts that are listed; empty where nothing is
     _next_s: float = 0.0
+    _next_check_s: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         self.sweep, self.compactor = Sweep(self.store), Compactor(self.store)
 
     def step(self, now: datetime, mark: datetime | None = None) -> int:
         """One round at the watermark `mark`; gives how many rows and files were handled. The next waits a minute where there were none."""
+        self._check_parts()
         if time.monotonic() < self._next_s:
             return 0
         done = self._drop(now) + self.sweep.sweep() + self._drop_set_aside(now) + folding.fold_next(self.store, now)
@@ -47,8 +53,9 @@ class Housekeeping:
         return done
 
     def close(self) -> None:
-        """Gives up what is being compacted."""
+        """Gives up what is being compacted, and deletes the files that are listed no longer."""
         self.compactor.close()
+        self.sweep.close()
 
     def holdings(self) -> list[dict[str, Any]]:
         """What every relation and folder holds: rows, bytes, oldest, newest."""
@@ -58,6 +65,15 @@ class Housekeeping:
     def free_bytes(self) -> int:
         """What the disk has free."""
         return shutil.disk_usage(self.store.folder).free
+
+    def _check_parts(self) -> None:
+        """Looks once a minute whether every listed part is there and whole."""
+        if time.monotonic() < self._next_check_s:
+            return
+        self._next_check_s = time.monotonic() + PAUSE_S
+        before, self.lost_parts = self.lost_parts, lost_parts.told(lost_parts.lost_now(self.store))
+        if self.lost_parts and self.lost_parts != before:
+            log.error("%s; put it back: questions fail, and without it the next start does too", self.lost_parts)
 
     def _drop(self, now: datetime) -> int:
         short = self.free_bytes() + self.sweep.pending_bytes < PRESSURE * self.asked.min_free_bytes
@@ -78,7 +94,7 @@ class Housekeeping:
                 break
             path.unlink(missing_ok=True)
             total_bytes, done = total_bytes - size, done + 1
-        return done
+        return done + (lost_parts.drop_set_aside(self.store, now - max_age) if max_age is not None else 0)
 
 
 def _files(folder: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Rows of what requests state of their levers and arms in, per replica and engine which marks nothing reads out, and of how many requests."""
+"""Rows of what requests state of levers and arms in, the marks that nothing reads out, per replica and engine."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ import msgspec
 from collectors.spool_copy import HeldSegments
 from collectors.spool_records import Position
 from leverwatch.engine_room import EngineRoom
-from leverwatch.snapshot_files import MANIFEST, Manifest, SnapshotError, place, refuse_taken, sums, sync_tree
+from leverwatch.snapshot_files import MANIFEST, Manifest, SnapshotError, place, refuse_inside, refuse_taken, sums, sync_tree
 from leverwatch.version import __version__
 from queries import snapshot
 from queries.snapshot import Moment
@@ -35,8 +36,9 @@ def take(room: EngineRoom, target: Path) -> Manifest:
     """Takes a snapshot into a new folder, while the room goes on. The folder is there whole, or not at all.
 
     Raises:
-        SnapshotError: the folder is there already, or another snapshot is being taken.
+        SnapshotError: the folder is there already or in the data folder, or another snapshot is being taken.
     """
+    refuse_inside(room.folder, target)
     refuse_taken(target)
     staged, manifest = stage(room)
     place(staged, target)
@@ -57,7 +59,8 @@ def stage(room: EngineRoom) -> tuple[Path, Manifest]:
 
 def _stage(room: EngineRoom) -> tuple[Path, Manifest]:
     taken_at = room.clock()
-    staged = (_copy(room, f"{taken_at:%Y%m%dT%H%M%S}-{attempt}") for attempt in range(TRIES))
+    began = f"{taken_at:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"  # another of this second may wait to be fetched
+    staged = (_copy(room, f"{began}-{attempt}") for attempt in range(TRIES))
     copied = next((copy for copy in staged if copy), None)
     if copied is None:
         msg = f"{room.folder}: the spool moves on faster than it can be held; try again"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -38,18 +39,28 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def place(staged: Path, target: Path) -> None:
     """Moves a staged snapshot to where it is wanted: by rename, or over file systems by a copy that is renamed when it is whole."""
-    refuse_taken(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
+        refuse_taken(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _move(staged, target)
+        _sync(target.parent)
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)  # where it could not be placed, nobody else will fetch it
+
+
+def _move(staged: Path, target: Path) -> None:
+    with suppress(OSError):
         staged.rename(target)
-    except OSError:
-        partial = target.with_name(f".{target.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
+        return
+    partial = target.with_name(f".{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
         shutil.copytree(staged, partial)
         sync_tree(partial)
         partial.rename(target)
-        shutil.rmtree(staged, ignore_errors=True)
-    _sync(target.parent)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
 
 
 def refuse_taken(target: Path) -> None:

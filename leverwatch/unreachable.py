@@ -10,7 +10,7 @@ RUNNING = "is `leverwatch serve` running there?"
 
 def said(url: str, error: httpx.HTTPError) -> str:
     """Where, what failed, and what is taken instead or is to be looked at."""
-    return f"{url}: {error or type(error).__name__}; {_remedy(url, error)}"
+    return f"{url}: {str(error).rstrip('.') or type(error).__name__}; {_remedy(url, error)}"
 
 
 def _remedy(url: str, error: httpx.HTTPError) -> str:

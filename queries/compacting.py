@@ -94,19 +94,12 @@ def _next_group(store: Store, relation: str, before: datetime) -> Group | None:
     if len(group) < 2:
         return None
     since, until = group[0]["since"], max(part["until"] for part in group)
-    target = _fresh_path(store.parts / relation, since)
+    target = sealing.fresh_path(store, relation, f"{since:{sealing.DAY}}")  # those of an hour have the hour in theirs
     return Group(since, until, [part["file"] for part in group], sum(part["rows"] for part in group), target)
 
 
 def _bytes(parts: list[dict[str, Any]]) -> int:
     return sum(part["bytes"] for part in parts)
-
-
-def _fresh_path(folder: Path, since: datetime) -> Path:
-    """A name that no other part has: those of an hour have the hour in theirs."""
-    day = f"{since:%Y%m%d}"
-    number = max((int(path.stem.rpartition("-")[2]) for path in folder.glob(f"{day}-*.parquet")), default=-1) + 1
-    return folder / f"{day}-{number:04d}.parquet"
 
 
 def _merge(connection: duckdb.DuckDBPyConnection, sources: list[Path], target: Path) -> Path:

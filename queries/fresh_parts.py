@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from queries import part_writer
-from queries.sealing import fresh_path, list_part, refresh, sync
+from queries.sealing import HOUR, fresh_path, list_part, refresh, sync
 from queries.store import Store, Transaction
 
 MIN_ROWS = 2_048  # of an hour: fewer go into the hot table; so many take half the time as a part, assembly included
@@ -52,7 +52,7 @@ def add(store: Store, transaction: Transaction, relation: str, rows: pa.Table) -
 def write(store: Store, transaction: Transaction, relation: str, rows: pa.Table, hour: int) -> str:
     """Writes rows of one hour, counted since 1970, as a part and lists it; the view is not refreshed. Gives the part's name."""
     since = EPOCH + timedelta(hours=hour)
-    path = fresh_path(store.parts / relation, since)
+    path = fresh_path(store, relation, f"{since:{HOUR}}")
     path.parent.mkdir(exist_ok=True)
     path = part_writer.write(path, part_writer.packed(rows))
     sync(path)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from queries import part_writer
-from queries.sealing import fresh_path, list_part, sync, unlist
+from queries.sealing import HOUR, fresh_path, list_part, sync, unlist
 from queries.store import Store
 
 LARGE_ROWS = {"spans": 500_000, "requests": 250_000}  # a late version of a request has the part of the older one written anew
@@ -67,7 +67,7 @@ def merge_next(store: Store, relation: str, pace: Pace = AT_REST, closed: dateti
     if lot is None:
         return 0
     names, folder = lot.chosen(LARGE_ROWS[relation]), store.parts / relation
-    target, count = part_writer.write_sorted(fresh_path(folder, lot.since), _rows([folder / name for name in names]))
+    target, count = part_writer.write_sorted(fresh_path(store, relation, f"{lot.since:{HOUR}}"), _rows([folder / name for name in names]))
     sync(target)
     return _exchange(store, relation, lot, names, target, count)
 

@@ -1,25 +1,26 @@
 """Closed hours out of the hot tables, into Parquet files that never change: `parts/<relation>/<hour>-<layout>-<number>.parquet`.
 
 The views `spans` and `requests` are the hot rows and all parts. A part is written and synced before the transaction that deletes its
-rows from the hot table and lists it commits: a file that is not listed is not part of the store. When a late span makes a sealed
-request anew, the part that holds the old one is written again without it, under another name.
+rows from the hot table and lists it commits: a file that is not listed is not part of the store (`queries.lost_parts`). When a late
+span makes a sealed request anew, the part that holds the old one is written again without it, under another name.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 
-from queries import part_writer
+from queries import lost_parts, part_writer
 from queries.parts import SEALED, quoted, stored_sql, whole_sql
 from queries.store import Store, Transaction
 
 SEALED_LEVEL = 2  # of a part: it holds what there was of a closed hour; those below are fresh (queries.fresh_parts)
 SEAL_AFTER = timedelta(hours=1)
+HOUR, DAY = "%Y%m%dT%H", "%Y%m%d"  # what the names of parts begin with
 MIN_LATE_ROWS = 10_000  # late rows of an hour that has a part already wait in the hot table until they are worth a file
 
 
@@ -35,16 +36,21 @@ def part_files_of(store: Store, relation: str) -> list[Path]:
         return part_files(store, seen, relation)
 
 
-def restore(store: Store) -> None:
-    """Makes the views name the parts that are listed, and deletes files that no commit ever listed. To be called at start."""
+def restore(store: Store, now: datetime | None = None) -> None:
+    """Makes the views name the parts that are listed, and sets aside the files that are not. To be called at start.
+
+    Raises:
+        PartsError: a listed part is missing or damaged.
+    """
     with store.write() as transaction:
         for relation in SEALED:
-            listed = set(part_files(store, transaction, relation))
-            folder = store.parts / relation
-            folder.mkdir(exist_ok=True)
-            for path in set(folder.iterdir()) - listed:
-                path.unlink()
+            (store.parts / relation).mkdir(exist_ok=True)
+        lost_parts.check(store, transaction, now or datetime.now(UTC))
+        lost_parts.set_aside(store, transaction)
+        for relation in SEALED:
+            _note_numbers(store, relation, part_files(store, transaction, relation))
             refresh(store, transaction, relation)
+    lost_parts.forget_asked(store)
 
 
 def seal_next(store: Store, watermark: datetime) -> int:
@@ -74,7 +80,7 @@ def withdraw(store: Store, transaction: Transaction) -> None:
 
 
 def unlist(store: Store, transaction: Transaction, relation: str, names: list[str]) -> None:
-    """Takes parts out of a relation. Their files are deleted once nobody reads them (`queries.sweep`), or at the next start."""
+    """Takes parts out of a relation. Their files are deleted once nobody reads them (`queries.sweep`)."""
     for name in names:
         transaction.execute('delete from parts where relation = $relation and "file" = $file', {"relation": relation, "file": name})
     refresh(store, transaction, relation)
@@ -111,7 +117,7 @@ def _write(
 ) -> int:
     """Writes rows of a period as a new part and lists it; gives how many there were."""
     since, until = period
-    path, count = part_writer.write_sorted(fresh_path(store.parts / relation, since), map(part_writer.packed, rows))
+    path, count = part_writer.write_sorted(fresh_path(store, relation, f"{since:{HOUR}}"), map(part_writer.packed, rows))
     if count:
         sync(path)
         list_part(transaction, relation, path, since, count, level=level, until=until)
@@ -121,9 +127,10 @@ def _write(
 def list_part(
     transaction: Transaction, relation: str, path: Path, since: datetime, count: int, *, level: int, until: datetime | None = None
 ) -> None:
-    """Makes a file of an hour's rows, or of those before `until`, part of the store, once the transaction commits."""
+    """Makes a file of an hour's rows, or of those before `until`, part of the store, once the transaction commits; else it goes."""
     listed = {"relation": relation, "file": path.name, "since": since, "until": until or since + timedelta(hours=1), "rows": count}
     listed |= {"bytes": path.stat().st_size, "level": level}
+    transaction.files.append(path)
     transaction.execute(
         'insert into parts (relation, "file", since, until, "rows", bytes, level) '
         "values ($relation, $file, $since, $until, $rows, $bytes, $level)",
@@ -131,11 +138,20 @@ def list_part(
     )
 
 
-def fresh_path(folder: Path, since: datetime) -> Path:
-    """A name no file of that hour has, listed or not: a reader may still be at an older one."""
-    hour = f"{since:%Y%m%dT%H}"
-    number = max((int(path.stem.rpartition("-")[2]) for path in folder.glob(f"{hour}-*.parquet")), default=-1) + 1
-    return folder / f"{hour}-{number:04d}.parquet"
+def fresh_path(store: Store, relation: str, period: str) -> Path:
+    """A name no file of that hour or day has or had, listed or not: a reader may still be at an older one, or somebody deleted it."""
+    folder = store.parts / relation
+    _note_numbers(store, relation, folder.glob(f"{period}-*.parquet"))
+    number = store.part_numbers.get((relation, period), -1) + 1
+    store.part_numbers[relation, period] = number
+    return folder / f"{period}-{number:04d}.parquet"
+
+
+def _note_numbers(store: Store, relation: str, paths: Iterable[Path]) -> None:
+    for path in paths:
+        period, number = path.stem.partition("-")[0], path.stem.rpartition("-")[2]
+        if number.isdigit():
+            store.part_numbers[relation, period] = max(int(number), store.part_numbers.get((relation, period), -1))
 
 
 def refresh(store: Store, transaction: Transaction, relation: str) -> None:

@@ -15,13 +15,13 @@ import polars as pl
 import pyarrow as pa
 
 from queries import migrating
-from queries.parts import quoted
+from queries.parts import SEALED, quoted
 
 Params = Mapping[str, Any] | None
 
 
 class StoreError(RuntimeError):
-    """The data folder cannot be opened: held by another process, or not writable."""
+    """The data folder cannot be opened: held by another process, not writable, damaged, or without what its parts are listed in."""
 
 
 class ArrowTable(Protocol):
@@ -36,6 +36,7 @@ class Transaction:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self.words: set[str] = set()
+        self.files: list[Path] = []  # that it lists; they go where it is undone
 
     def execute(self, sql: str, params: Params = None) -> int:
         """Runs one statement; gives the number of rows it changed (0 where DuckDB does not say)."""
@@ -75,7 +76,9 @@ class Store:
         self.folder = folder
         self.parts = folder / "parts"
         _make(self.parts)
+        _refuse_orphans(folder / "live.duckdb", self.parts)
         self._writing = threading.RLock()
+        self.part_numbers: dict[tuple[str, str], int] = {}  # the highest given out for a relation and a period: names come once
         self._root = _open_migrated(folder / "live.duckdb", self.parts, memory_limit)
         self._reading: dict[object, float] = {}
         self._commits = 0
@@ -86,14 +89,17 @@ class Store:
         """The one write transaction at a time."""
         with self._writing:
             cursor = self._root.cursor()
+            transaction = Transaction(cursor)
             try:
                 cursor.execute("begin transaction")
-                transaction = Transaction(cursor)
                 yield transaction
+                transaction.files = []  # a commit that fails may stand all the same
                 cursor.execute("commit")
                 self._note(transaction.words)
             except BaseException:
                 _roll_back(cursor)
+                for file in transaction.files:
+                    file.unlink(missing_ok=True)
                 raise
             finally:
                 cursor.close()
@@ -184,11 +190,26 @@ def _make(folder: Path) -> None:
         raise StoreError(msg) from error
 
 
+def _refuse_orphans(path: Path, parts: Path) -> None:
+    """Raises where the database is missing that a log or part files beside it belong to: a new one would read none of their rows."""
+    if path.exists():
+        return
+    log, held = Path(f"{path}.wal"), sum(1 for relation in SEALED for _ in (parts / relation).glob("*.parquet"))
+    beside = [f"{held} part files in {parts}"] if held else []
+    beside += [str(log)] if log.exists() and log.stat().st_size else []
+    if beside:
+        copies = ", ".join(copy.name for copy in sorted(path.parent.glob(f"{path.stem}.schema-*.duckdb")))
+        older = f" or, as of its last migration, from {copies} beside it" if copies else ""
+        found = " and ".join(beside)
+        msg = f"{path} is missing, and nothing else reads {found}; put it back from a snapshot{older}, or move {found} away to begin anew"
+        raise StoreError(msg)
+
+
 def _open(path: Path, parts: Path, memory_limit: str) -> duckdb.DuckDBPyConnection:
     try:
         connection = duckdb.connect(str(path))
-    except duckdb.IOException as error:
-        msg = f"{path}: cannot be opened; {_matter(str(error))}"
+    except duckdb.Error as error:
+        msg = f"{path}: cannot be opened; {_matter(str(error), path)}"
         raise StoreError(msg) from error
     connection.execute("set TimeZone = 'UTC'")
     connection.execute(f"set memory_limit = '{memory_limit}'")
@@ -214,12 +235,16 @@ def _open_migrated(path: Path, parts: Path, memory_limit: str) -> duckdb.DuckDBP
     return connection
 
 
-def _matter(said: str) -> str:
+def _matter(said: str, path: Path) -> str:
     """What DuckDB says about a file that it cannot open, in terms of what to do."""
     if "set lock" in said:
         return f"another process holds it: {said}"
     if any(reason in said for reason in ("Permission denied", "Read-only file system", "Operation not permitted")):
         return f"this user may not write there: {said}"
+    if "replaying WAL" in said:
+        return f"its log is damaged: put both back from a snapshot, or move {path}.wal away to go on without what it alone holds: {said}"
+    if any(reason in said for reason in ("Corrupt", "not a valid DuckDB", "Could not read enough bytes")):
+        return f"it is damaged: put it back from a snapshot, with its log and its parts: {said}"
     return said
 
 

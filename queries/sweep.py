@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import duckdb
 
 from queries.parts import SEALED
 from queries.sealing import part_files
@@ -29,7 +32,7 @@ class Sweep:
         with self.store.snapshot() as seen:  # after the folder was read: a file that a commit lists meanwhile is listed then
             listed = {path for relation in SEALED for path in part_files(self.store, seen, relation)}
         now_s, written_before = time.monotonic(), time.time() - self.written_for_s
-        unlisted = {path for path in found - listed if path in self._gone_s or _changed(path) < written_before}
+        unlisted = {path for path in found - listed if path.is_file() and (path in self._gone_s or _changed(path) < written_before)}
         self._gone_s = {path: self._gone_s.get(path, now_s) for path in unlisted}
 
     def sweep(self) -> int:
@@ -40,6 +43,13 @@ class Sweep:
             path.unlink(missing_ok=True)
             del self._gone_s[path]
         return len(free)
+
+    def close(self) -> None:
+        """Deletes what is not listed, at the end, when nobody reads or writes any more: the next start would set it aside as unknown."""
+        self.grace_s, self.written_for_s = 0.0, float("-inf")
+        with suppress(duckdb.Error):  # a store that gave itself up can list nothing: then nothing goes
+            self.note()
+            self.sweep()
 
     @property
     def pending_bytes(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyVa
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from collectors import dialects, entry
-from collectors.content import is_content, without_error_text
+from collectors.content import is_content, without_error_text, without_texts
 from collectors.deployed import Deployed
 from collectors.load import Loader
 from collectors.spool import Spool
@@ -31,18 +32,62 @@ DROPPED = [
     "http.request.body", "http.response.body", "request_data", "all_messages_events", "user_prompt", "system-prompt", "userPrompt",
     "my.app.question", "chat_history", "message", "exception.message", "exception.stacktrace", "log.body", "reranker.query",
     "http.request.header.x-prompt", "document.content", "haystack.component.input.query",
+    "gcp.vertex.agent.llm_request", "gcp.vertex.agent.llm_response", "logfire.msg", "metadata", "session.metadata", "db.statement",
+    "url.full", "url.query", "response", "gen_ai.request.stop_sequences",
 ]  # fmt: skip
 KEPT = [
     "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "llm.token_count.prompt", "llm.usage.completion_tokens",
     "gen_ai.output.type", "input.mime_type", "gen_ai.request.model", "gen_ai.request.id", "gen_ai.response.finish_reasons",
     "gen_ai.latency.time_in_model_prefill", "exception.type", "http.response.body.size", "messaging.system", "service.name",
     "leverwatch.model", "leverwatch.body.finish_reason", "prompt.length", "num_messages", "text_size", "gen_ai.tool.name", "user.id",
+    "gen_ai.response.time_to_first_chunk", "url.path", "num_requests", "gcp.vertex.agent.session_id", "logfire.msg_template",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("key", DROPPED)
 def test_a_key_that_holds_text_is_dropped(key: str) -> None:
     assert is_content(dialects.deployment(), dialects.shipped())(key)
+
+
+def of_maps(*values: str | None, key: str = "any.key") -> pa.Table:
+    """Spans with one attribute each, and the same in an event and a link, as the loader has them."""
+    keys, offsets = pa.array([key] * len(values), pa.string()), pa.array(range(len(values) + 1), pa.int32())
+    maps = pa.MapArray.from_arrays(offsets, keys, pa.array(values, pa.string()))
+    events = pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays([keys, maps], names=["name", "attributes"]))
+    on_span = pa.MapArray.from_arrays(offsets, keys.dictionary_encode(), maps.items)
+    return pa.table({"attributes": on_span, "resource": on_span, "events": events, "links": events})
+
+
+def values_of(spans: pa.Table) -> list[list[str | None]]:
+    inner = [spans[name].combine_chunks().values.field("attributes") for name in ("events", "links")]
+    return [maps.items.to_pylist() for maps in (spans["attributes"].combine_chunks(), spans["resource"].combine_chunks(), *inner)]
+
+
+JSON_WITH_TEXT = [
+    '{"model": "m", "messages": [{"role": "user", "content": "x"}]}', '[{"role":"user","parts":[{"text":"x"}]}]', '{"systemPrompt": "x"}',
+    '{"system_prompt" : {"a": "x"}}', '{"a": "{\\"messages\\": [\\"x\\"]}"}', '{\n  "Input": "x"\n}',
+]  # fmt: skip
+JSON_WITHOUT = ['["stop"]', '{"temperature": 0.5, "prompt_tokens": 3}', '{"prompt": 5}', '{"context": "k8s"}', "{", "messages", "", None]
+
+
+def test_json_under_any_key_goes_where_it_has_a_key_for_text() -> None:
+    spans = of_maps(*JSON_WITH_TEXT, *JSON_WITHOUT)
+    found = without_texts(spans, dialects.deployment().content)
+    assert values_of(found) == [[*[None] * len(JSON_WITH_TEXT), *JSON_WITHOUT]] * 4
+    assert found.schema == spans.schema
+    assert values_of(without_texts(spans[-3:], dialects.deployment().content))[0][-3:] == JSON_WITHOUT[-3:]
+
+
+def test_a_type_of_an_exception_that_is_a_sentence_goes() -> None:
+    types = ["ValueError", "openai.APIError", "a.b::C<d>", "500", "List`1[System.String]", MARKER]
+    for key, gone in (("exception.type", None), ("error.type", None), ("other", MARKER)):
+        assert values_of(without_texts(of_maps(*types, key=key), dialects.deployment().content)) == [[*types[:-1], gone]] * 4
+
+
+def test_spans_without_texts_are_not_copied() -> None:
+    spans = of_maps(*JSON_WITHOUT)
+    assert without_texts(spans, dialects.deployment().content) is spans
+    assert without_texts(of_maps(), dialects.deployment().content).num_rows == 0
 
 
 @pytest.mark.parametrize("key", KEPT)
@@ -68,7 +113,7 @@ def nested() -> KeyValue:
 
 def export() -> bytes:
     """An export that holds the marker wherever a sender may put text."""
-    texts = [attribute(key, MARKER) for key in DROPPED]
+    texts = [*(attribute(key, MARKER) for key in DROPPED), attribute("unknown", json.dumps({"messages": [{"content": MARKER}]}))]
     failed = Status(code=Status.STATUS_CODE_ERROR, message=f"ValidationError: 1 error for {MARKER}")
     one = span(1, attributes=[*texts, nested(), attribute("gen_ai.usage.prompt_tokens", 100)], status=failed)
     one.events.append(Span.Event(name="exception", time_unix_nano=START, attributes=[*texts, nested(), attribute("exception.type", "E")]))

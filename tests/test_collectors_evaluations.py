@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -81,6 +82,31 @@ def test_a_score_without_a_time_was_made_when_it_came_and_one_without_an_offset_
 def test_a_time_that_no_evaluation_has_is_refused(moment: str) -> None:
     with pytest.raises(EvaluationError, match="row 0: evaluated_at = "):
         rows({"suite": "s", "score": 1, "evaluated_at": moment})
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("temperature", -1, "row 0: temperature = -1.0; a number from 0 on is taken"),
+        ("trace_id", "zz", "row 0: trace_id = 'zz'; 32 hex digits are taken"),
+        ("trace_id", "0" * 33, "32 hex digits are taken"),
+        ("suite", "a\0b", "row 0: suite holds NUL"),
+        ("setting", "\0", "row 0: setting holds NUL"),
+    ],
+)
+def test_a_value_that_no_evaluation_has_is_refused(field: str, value: Any, told: str) -> None:
+    with pytest.raises(EvaluationError, match=re.escape(told)):
+        rows({"suite": "s", "score": 1} | {field: value})
+
+
+def test_a_trace_is_named_as_spans_name_it_and_an_odd_one_of_a_record_costs_no_score() -> None:
+    assert [row["trace_id"] for row in rows({"suite": "s", "score": 1, "trace_id": "AB" * 16})] == ["ab" * 16]
+    assert evaluations.of_event(SAID, START, "0102").trace_id is None
+
+
+@pytest.mark.parametrize("said", ["what somebody asked", "x" * 257, ""])
+def test_a_text_in_place_of_a_response_id_is_not_kept(said: str) -> None:
+    assert evaluations.of_event(SAID | {"gen_ai.response.id": said}, START, "").request_id is None
 
 
 def test_a_nested_or_broken_post_is_refused() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from collectors import decode, scrape
@@ -73,6 +74,24 @@ def test_a_scrape_is_one_durable_record_with_what_the_target_is(yard: Yard) -> N
 def test_a_gzip_answer_is_stored_inflated(yard: Yard) -> None:
     yard.once(lambda _: answered(gzip.compress(TEXT), headers={"content-encoding": "gzip"}))
     assert yard.stored()[0].body.endswith(b"\n" + TEXT)
+
+
+def test_a_scrape_of_more_samples_than_its_target_may_show_is_said_with_the_key_to_raise(yard: Yard) -> None:
+    text = b"# HELP a b\n# TYPE a gauge\n" + b"".join(b'a{n="%d"} 1\n' % n for n in range(4)) + b"\n# TYPE b gauge\r\nb 1\n# EOF\n"
+    target = msgspec.structs.replace(TARGET, limit_samples=4)
+    scraper = yard.once(lambda _: answered(text), target)
+    told = "shows 5 samples, more than limit_samples = 4; show fewer, or raise it"
+    assert scraper.warnings == {"scrape:10.0.0.5:8000/metrics": told}
+    assert [note.reason for note in yard.noted] == [f"not scraped: {told}"]
+    assert yard.stored() == []
+    assert yard.once(lambda _: answered(text), msgspec.structs.replace(TARGET, limit_samples=5)).warnings == {}
+    assert len(yard.stored()) == 1
+
+
+def test_a_target_may_show_50_000_samples_where_nothing_is_said_and_never_none() -> None:
+    assert Target("http://a/metrics").limit_samples == 50_000
+    with pytest.raises(ValueError, match="limit_samples = 0; 1 or more is taken"):
+        Target("http://a/metrics", limit_samples=0)
 
 
 def test_a_token_is_read_anew_at_each_scrape(yard: Yard, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from collectors import spool as spool_module
 from collectors.spool import Spool, SpoolFullError
+from collectors.spool_copy import HeldSegments
 from collectors.spool_records import Position, Record
 
 START = Position(0, 0)
@@ -243,3 +244,16 @@ def test_a_caller_that_gives_up_waiting_stops_neither_its_body_nor_the_spool(tmp
     assert len(list(spool.read(Position(0, 0), 1 << 20))) == 51
     spool.close()
     assert not spool.is_writing
+
+
+@pytest.mark.parametrize("name", ["garbage.spool", "7.spool", "-00000001.spool", "0000000001.spool", "٠٠٠٠٠٠٠٠١.spool"])
+def test_a_file_that_is_no_segment_is_passed_over_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str) -> None:
+    (tmp_path / name).write_bytes(b"not ours")
+    spool = Spool(tmp_path, START)
+    put(spool, b"one")
+    with HeldSegments(tmp_path) as held:
+        assert held.hold_until(spool.end)
+    spool.close()
+    assert reopened(tmp_path) == [b"one"]
+    assert f"{name} is no segment" in caplog.text
+    assert (tmp_path / name).read_bytes() == b"not ours"

@@ -55,7 +55,9 @@ def test_a_file_that_was_named_and_is_not_there_is_an_error(tmp_path: Path) -> N
 
 
 def test_a_variable_with_a_wrong_value_is_not_blamed_on_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^environment: LEVERWATCH_SERVE_PORT, \[serve\] port: Expected `int`, got `str`; taken: whole number$"):
+    with pytest.raises(
+        ConfigError, match=r"^environment: LEVERWATCH_SERVE_PORT, \[serve\] port: Expected `int`, got `str`; taken: whole number$"
+    ):
         read(None, tmp_path, {"LEVERWATCH_SERVE_PORT": "abc"})
 
 
@@ -82,7 +84,10 @@ def test_a_variable_of_a_list_takes_commas_or_json_and_one_of_tables_json(tmp_pa
     [
         ("[access]\nread = [{ tokn = 'x' }]\n", r"\[access\] read: key 'tokn' is unknown; did you mean 'token'\?"),
         ("[[links]]\ntopologie = 'x'\n", r"\[\[links\]\] key 'topologie' is unknown; did you mean 'topology'\?"),
-        ("[[links]]\npeak_bytes_per_s = 0\n", r"\[\[links\]\] peak_bytes_per_s \(table 1\): Expected `float` > 0.0; taken: number above 0$"),
+        (
+            "[[links]]\npeak_bytes_per_s = 0\n",
+            r"\[\[links\]\] peak_bytes_per_s \(table 1\): Expected `float` > 0.0; taken: number above 0$",
+        ),
         ("[[prices]]\nhardware = 'h200'\n", "missing required field `usd_per_gpu_hour`"),
         ("[identity]\nhash = ['name']\n", r"\[identity\] hash\[.*\]: Invalid enum value 'name'; taken: `tenant`, `request_id`$"),
         ("[tls]\nclient_ca_ports = ['web', 'http']\n", "Invalid enum value 'http'"),

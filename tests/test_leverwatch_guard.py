@@ -150,6 +150,23 @@ def test_a_name_that_was_pointed_here_reads_nothing(host: str) -> None:
     assert site.ask("GET", "/healthz", at=f"http://{host}").status_code == 200
 
 
+@pytest.mark.parametrize("shown", ["anything", "ingest-token-0009"])
+def test_a_token_that_is_not_known_opens_no_rebound_name(shown: str) -> None:
+    for site in (Site(Access()), Site(Access((Token(token=INGEST),)))):
+        headers = {**JSON, "origin": "http://evil.example", "authorization": f"Bearer {shown}"}
+        for path in ("/api/sql", "/api/evaluations"):
+            answer = site.ask("POST", path, at="http://evil.example", content=b"{}", headers=headers)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (421, "unknown_host")
+
+
+def test_a_rebound_name_learns_only_that_the_server_is_ready() -> None:
+    site = Site(Access())
+    assert not site.ask("GET", "/readyz", at="http://evil.example").json()["detail"]
+    assert not site.ask("GET", "/readyz", "anything", at="http://evil.example").json()["detail"]
+    assert site.ask("GET", "/readyz").json()["detail"]
+    assert Site().ask("GET", "/readyz", READ, at="http://evil.example").json()["detail"]
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1:9", "localhost:8080", "[::1]:8080", "10.1.2.3", "LEVERS.example", "levers.example."])
 def test_addresses_and_names_of_this_server_are_taken(host: str) -> None:
     assert Site(Access()).ask("GET", "/", headers={"host": host}).status_code == 200

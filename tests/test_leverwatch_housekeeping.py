@@ -86,6 +86,20 @@ def test_what_is_too_old_goes_while_the_room_works_and_its_file_a_little_later(r
     assert GRACE_S > 20
 
 
+def test_a_part_that_goes_missing_is_told_within_a_minute_and_no_longer_once_it_is_back(room: EngineRoom) -> None:
+    sealed(room)
+    house = Housekeeping(room.store, Retention())
+    house.step(NOW)
+    assert house.lost_parts == ""
+    (part,) = files(room, "spans")
+    away = part.rename(room.folder / "away")
+    for told in (f"{part} is missing (it is listed with 1 spans)", ""):
+        house._next_check_s = 0.0
+        house.step(NOW)
+        assert house.lost_parts == told
+        away.rename(part) if told else None
+
+
 def test_little_free_space_takes_the_oldest_spans_first_and_counts_what_will_be_free(
     room: EngineRoom, monkeypatch: pytest.MonkeyPatch
 ) -> None:

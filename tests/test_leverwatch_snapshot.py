@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from leverwatch.snapshot_files import SnapshotError, check
 from queries import sealing
 
 HOUR_NS = 3_600_000_000_000
+NOW = datetime(2026, 11, 29, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -207,3 +208,26 @@ def test_a_snapshot_does_not_go_into_its_own_data_folder(tmp_path: Path, capsys:
     assert main(["snapshot", str(inner), "--data", str(tmp_path / "data")]) == 2
     assert f"{inner} lies in the data folder" in capsys.readouterr().err
     assert not inner.exists()
+
+
+def test_a_snapshot_that_cannot_be_placed_leaves_no_copy_behind(room: EngineRoom, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        snapshot.take(room, tmp_path / "file/copy")
+    assert list((room.store.parts / "snapshots").iterdir()) == []
+
+
+def test_a_snapshot_goes_to_no_folder_inside_the_data_folder(room: EngineRoom, tmp_path: Path) -> None:
+    (tmp_path / "other").symlink_to(room.folder)
+    for target in (room.folder, room.folder / "parts/spans/copy", tmp_path / "other/copy", room.folder / "parts/../copy"):
+        with pytest.raises(SnapshotError, match="lies in the data folder"):
+            snapshot.take(room, target)
+
+
+def test_two_snapshots_of_one_second_both_wait_to_be_fetched(tmp_path: Path) -> None:
+    room = EngineRoom(tmp_path / "data", Config(), lambda: NOW)
+    (one, _), (two, _) = snapshot.stage(room), snapshot.stage(room)
+    assert one != two
+    assert one.is_dir()
+    assert two.is_dir()
+    room.close()

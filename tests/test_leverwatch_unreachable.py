@@ -22,7 +22,7 @@ from leverwatch.remote import Remote
 STARTED_S = 10.0
 
 
-async def _answers(scope: Any, receive: Any, send: Any) -> None:
+async def _answers(_scope: Any, _receive: Any, send: Any) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b"{}"})
 
@@ -94,8 +94,13 @@ def test_a_refusal_over_tls_names_what_is_missing(
 
 
 def test_a_port_without_a_server_asks_whether_one_runs() -> None:
-    with Remote("http://127.0.0.1:9") as remote, pytest.raises(ConnectError, match=r"refused; is `leverwatch serve` running there\?"):
-        remote.report()
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # taken, and nobody listens
+        with (
+            Remote(f"http://127.0.0.1:{bound.getsockname()[1]}") as remote,
+            pytest.raises(ConnectError, match=r"is `leverwatch serve` running"),
+        ):
+            remote.report()
 
 
 def test_with_its_certificate_a_client_is_let_in(servers: dict[str, Serving], folder: Path) -> None:

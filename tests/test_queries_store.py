@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,9 +47,6 @@ def test_even_our_own_statements_reach_nothing_outside_parts(store: Store, sql: 
 
 @pytest.mark.usefixtures("store")
 def test_a_folder_is_held_by_one_process_and_the_error_names_it(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
     code = f"from pathlib import Path; from queries.store import Store; Store(Path({str(tmp_path)!r}))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert other.returncode == 1
@@ -80,6 +79,32 @@ def test_what_keeps_a_folder_from_opening_is_said(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(duckdb, "connect", refuse)
     with pytest.raises(StoreError, match=told):
         Store(tmp_path)
+
+
+CRASH = """
+import os, sys, duckdb
+found = duckdb.connect(sys.argv[1])
+found.execute("create table more as select range as n from range(100000)")
+found.execute("insert into more values (1)")
+os._exit(0)
+"""
+
+
+def test_a_damaged_database_or_log_is_one_sentence_with_what_to_do(tmp_path: Path) -> None:
+    Store(tmp_path).close()
+    file, log = tmp_path / "live.duckdb", tmp_path / "live.duckdb.wal"
+    subprocess.run([sys.executable, "-c", CRASH, str(file)], check=True, timeout=60)
+    logged, whole = log.read_bytes(), file.read_bytes()
+    log.write_bytes(logged[:2000] + bytes(200) + logged[2200:])
+    with pytest.raises(StoreError, match=r"live.duckdb: cannot be opened; its log is damaged: .* move .*live.duckdb.wal away"):
+        Store(tmp_path)
+    log.unlink()
+    for damaged in (whole[:4096] + bytes(3000) + whole[7096:], whole[: len(whole) // 2], b"x" * len(whole), b""):
+        file.write_bytes(damaged)
+        with pytest.raises(StoreError, match=r"live.duckdb: cannot be opened; it is damaged: put it back from a snapshot"):
+            Store(tmp_path)
+    file.write_bytes(whole)
+    Store(tmp_path).close()
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:

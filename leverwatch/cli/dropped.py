@@ -12,7 +12,7 @@ _ASKED = (
     "where relation = 'requests' and until > $since::timestamptz and ($until::timestamptz is null or since < $until::timestamptz) "
     "group by reason order by since"
 )
-_REASONS = {"age": "for their age", "size": "for their size", "disk": "because the disk was nearly full"}
+_REASONS = {"age": "for their age", "size": "for their size", "disk": "because the disk was nearly full", "lost": "as lost"}
 
 
 def told(connection: Connection, since: str | None, until: str | None, now: datetime) -> list[str]:

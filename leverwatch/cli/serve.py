@@ -45,7 +45,9 @@ def run(args: argparse.Namespace) -> int:
             sys.stdout.write(msgspec.json.encode(addresses).decode() + "\n")
         else:
             every = " (every address of this machine)" if read.serve.host in ("0.0.0.0", "::", "") else ""  # noqa: S104 - only compared
-            sys.stdout.write(f"pages      {addresses.url}{every}\nOTLP/gRPC  {addresses.otlp_grpc}\nOTLP/HTTP  {addresses.otlp_http}/v1/traces\n")
+            sys.stdout.write(
+                f"pages      {addresses.url}{every}\nOTLP/gRPC  {addresses.otlp_grpc}\nOTLP/HTTP  {addresses.otlp_http}/v1/traces\n"
+            )
         sys.stdout.flush()
 
     serve(folder, read, announce)
