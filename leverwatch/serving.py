@@ -24,7 +24,7 @@ from alerts.couriers import Couriers
 from collectors import decode, otlp_grpc
 from collectors.door import Door, reference_check
 from collectors.warm import warm
-from leverwatch import app, deployment, exposure, not_http, serve_file, tls
+from leverwatch import allocator, app, deployment, exposure, not_http, serve_file, tls
 from leverwatch.access_settings import Port
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
@@ -49,6 +49,7 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
         ServeError: the folder is served already, an address is taken, or the store gave itself up while it ran.
         AccessError, TlsError, ExposedError: a token or certificate cannot be used, or a port would be open to the network.
     """
+    allocator.keep_freed_memory()
     running = serve_file.live(folder)
     if running:
         msg = f"{folder} is served already, by process {running.pid} at {running.url}"
