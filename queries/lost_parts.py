@@ -1,8 +1,8 @@
 """The parts that are listed and the files beside them in; what is lost of them told, given up, or brought back, and strangers set aside.
 
-Nothing goes without a word: a file that no row lists moves to `set_aside/parts/<relation>/` and comes back by itself once it is listed
-and missing, say because the right database is in its place again. A listed part that is missing or damaged stops the start, until
-it is back or the operator gives it up.
+Nothing goes without a word: a file that no row lists, and that no commit replaced, moves to `set_aside/parts/<relation>/` and comes back by
+itself once it is listed and missing, say because the right database is in its place again. A listed part that is missing or damaged stops
+the start, until it is back or the operator gives it up.
 """
 
 from __future__ import annotations
@@ -86,11 +86,13 @@ def check(store: Store, transaction: Transaction, now: datetime) -> None:
 
 
 def set_aside(store: Store, transaction: Transaction) -> None:
-    """Moves part files that are not listed out of the way, and deletes those that a crash left half written."""
+    """Moves part files that are not listed out of the way, and deletes those that were replaced or that a crash left half written."""
+    replaced = {store.parts / row["relation"] / row["file"] for row in transaction.frame("select * from replaced_parts").to_dicts()}
+    transaction.execute("delete from replaced_parts")
     listed = {store.parts / row["relation"] / row["file"] for row in transaction.frame(LISTED).to_dicts()}
     for relation in SEALED:
         strange = {path for path in (store.parts / relation).glob("*.parquet") if path.is_file()} - listed
-        for path in [path for path in strange if UNFINISHED.fullmatch(path.stem) and _end_problem(path)]:
+        for path in [path for path in strange if path in replaced or (UNFINISHED.fullmatch(path.stem) and _end_problem(path))]:
             path.unlink()
             strange.remove(path)
         to = store.folder / SET_ASIDE / relation

@@ -73,7 +73,7 @@ def withdraw(store: Store, transaction: Transaction) -> None:
         source = f"read_parquet([{quoted(store.parts / 'requests' / row['file'])}]) as part"
         if transaction.frame(f"select 1 from {source} where {replaced} limit 1").is_empty():
             continue
-        transaction.execute("delete from parts where relation = 'requests' and \"file\" = $file", {"file": row["file"]})
+        _replace(transaction, "requests", row["file"])
         kept = transaction.tables(f"select part.* from {source} where not {replaced}")
         _write(store, transaction, "requests", (row["since"], row["until"]), kept, row["level"])
         refresh(store, transaction, "requests")
@@ -82,8 +82,14 @@ def withdraw(store: Store, transaction: Transaction) -> None:
 def unlist(store: Store, transaction: Transaction, relation: str, names: list[str]) -> None:
     """Takes parts out of a relation. Their files are deleted once nobody reads them (`queries.sweep`)."""
     for name in names:
-        transaction.execute('delete from parts where relation = $relation and "file" = $file', {"relation": relation, "file": name})
+        _replace(transaction, relation, name)
     refresh(store, transaction, relation)
+
+
+def _replace(transaction: Transaction, relation: str, name: str) -> None:
+    named = {"relation": relation, "file": name}
+    transaction.execute('delete from parts where relation = $relation and "file" = $file', named)
+    transaction.execute('insert into replaced_parts (relation, "file") values ($relation, $file)', named)
 
 
 def _seal(store: Store, relation: str, watermark: datetime) -> int:

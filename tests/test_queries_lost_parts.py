@@ -209,3 +209,15 @@ def test_a_missing_database_is_no_new_beginning_while_its_parts_or_its_log_are_t
     if left == "parts":
         (tmp_path / "live.duckdb").write_bytes(kept)
         assert seen_again(tmp_path) == ["0"]
+
+
+def test_a_part_that_was_replaced_is_not_set_aside_when_nobody_swept_it(tmp_path: Path) -> None:
+    filled(tmp_path, 0, 1)
+    store = opened(tmp_path)
+    name = store.rows('select "file" as name from parts order by since limit 1')[0]["name"]
+    with store.write() as transaction:
+        sealing.unlist(store, transaction, "requests", [name])
+    store.close()  # as if killed: no sweep
+    assert seen_again(tmp_path) == ["1"]
+    assert not (tmp_path / "parts" / "requests" / name).exists()
+    assert not list((tmp_path / lost_parts.SET_ASIDE).rglob("*.parquet"))
