@@ -2,7 +2,7 @@
 
 Reals are split into streams of their first, second, ... bytes, and moments written as differences, neither with a dictionary, which they
 would only outgrow; ids, each its own, go without one too. Beside a dictionary for every column this saves 13 % of the size and 20 % of
-the time to write, and is read as fast or faster; a higher level of zstd saves nothing more (docs/adr/019-part-layout.md).
+the time to write, and is read as fast or faster; a higher level of zstd saves nothing more (docs/adr/013-part-layout.md).
 """
 
 from __future__ import annotations
