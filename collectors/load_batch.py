@@ -13,7 +13,7 @@ from collectors.load_evaluations import EvaluationBatch
 from collectors.spool import Spool
 from collectors.spool_records import Damage, Position, Record
 
-BATCH_LIMIT_BYTES = 32 * 1024 * 1024
+BATCH_LIMIT_BYTES = 24 * 1024 * 1024
 BATCH_LIMIT_SPANS = 150_000
 BATCH_LIMIT_OTHER_BYTES = 4 * 1024 * 1024  # of metrics and the like, which are parsed line by line: spans are not to wait for them
 # The reference parser, at the door until the kernels are compiled, takes what they do not: deeper nesting, larger bodies.

@@ -15,7 +15,7 @@ import pyarrow as pa
 Hashes = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 
-LIMIT_SPANS = 120_000
+LIMIT_SPANS = 60_000
 
 
 class FreshSpans(Protocol):
