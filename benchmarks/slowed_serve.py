@@ -8,7 +8,9 @@ The test switch of `overload.py`. It stands here and not in the product.
 from __future__ import annotations
 
 import sys
+import threading
 import time
+from typing import Any
 
 from collectors.load import Loader
 from collectors.spool import Spool
@@ -16,16 +18,27 @@ from leverwatch.cli.main import main
 
 
 def slow_down(share: float) -> None:
-    """Makes every loader work at a share of its rate."""
-    load_next = Loader.load_next
+    """Makes every loader work at a share of its rate; what is read ahead by its second thread counts as its work."""
+    load_next, prepared = Loader.load_next, Loader._prepared
+    ahead_s: list[float] = []
+
+    def timed(self: Loader, *asked: Any) -> Any:
+        started = time.monotonic()
+        ready = prepared(self, *asked)
+        if threading.current_thread().name.startswith("load-ahead"):
+            ahead_s.append(time.monotonic() - started)
+        return ready
 
     def slowed(self: Loader, spool: Spool) -> int:
         started = time.monotonic()
         taken = load_next(self, spool)
+        worked_s = time.monotonic() - started + sum(ahead_s)
+        ahead_s.clear()
         if taken:
-            time.sleep((time.monotonic() - started) * (1 / share - 1))
+            time.sleep(worked_s * (1 / share - 1))
         return taken
 
+    Loader._prepared = timed  # type: ignore[method-assign]
     Loader.load_next = slowed  # type: ignore[method-assign]
 
 

@@ -334,8 +334,9 @@ def aside(room: Room) -> list[tuple[bytes, str]]:
     return [(path.read_bytes(), json.loads(path.with_suffix(".json").read_text())["reason"]) for path in bodies]
 
 
-def test_a_body_that_no_one_can_load_is_set_aside_and_holds_up_no_other(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, poison = decode.scan, body(span(13))
+def forbid(poison: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets decoding fail wherever a body is in the batch."""
+    real = decode.scan
 
     def scan(bodies: list[bytes], *rest: Any) -> decode.Tables:
         if poison in bodies:
@@ -344,6 +345,11 @@ def test_a_body_that_no_one_can_load_is_set_aside_and_holds_up_no_other(room: Ro
         return real(bodies, *rest)
 
     monkeypatch.setattr(decode, "scan", scan)
+
+
+def test_a_body_that_no_one_can_load_is_set_aside_and_holds_up_no_other(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    poison = body(span(13))
+    forbid(poison, monkeypatch)
     room.put(*(body(span(number)) for number in range(1, 31)))
     while room.load():
         pass
@@ -417,15 +423,8 @@ def test_a_batch_that_fails_to_be_stored_is_loaded_again_before_what_was_read_ah
 
 @pytest.mark.usefixtures("ahead")
 def test_a_body_read_ahead_that_no_one_can_load_is_set_aside(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, poison = decode.scan, body(span(23))
-
-    def scan(bodies: list[bytes], *rest: Any) -> decode.Tables:
-        if poison in bodies:
-            msg = "poison"
-            raise ValueError(msg)
-        return real(bodies, *rest)
-
-    monkeypatch.setattr(decode, "scan", scan)
+    poison = body(span(23))
+    forbid(poison, monkeypatch)
     room.put(*(body(span(number)) for number in range(1, 41)))
     load_all(room)
     assert room.spans() == ids(*(number for number in range(1, 41) if number != 23))
