@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline import measure
+from pipeline import arithmetic, measure
 from pipeline.metrics import CORE, METRICS, Metric, UnknownMetricError, by_name, chosen
 from queries import metric_sql
 from queries.report import report
@@ -65,10 +65,10 @@ def frame_of(rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 
 def polars_value(metric: Metric, frame: pl.DataFrame) -> tuple[float | None, int]:
-    known = frame.filter(measure.counts(metric))
-    num = known.select(measure.expression(metric.numerator).cast(pl.Float64)).to_series().sum()
+    known = frame.filter(arithmetic.counts(metric))
+    num = known.select(arithmetic.expression(metric.numerator).cast(pl.Float64)).to_series().sum()
     den = known.select(
-        pl.lit(1.0).repeat_by(1).explode() if metric.denominator == "1" else measure.expression(metric.denominator)
+        pl.lit(1.0).repeat_by(1).explode() if metric.denominator == "1" else arithmetic.expression(metric.denominator)
     ).to_series()
     total = float(len(known)) if metric.denominator == "1" else float(den.cast(pl.Float64).sum())
     return (num / total if total else None), len(known)
@@ -123,7 +123,7 @@ def test_cells_add_up_over_any_split(rows: list[dict[str, Any]], at: int) -> Non
 
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
 def test_a_metric_reads_the_same_columns_in_sql_and_polars(metric: Metric) -> None:
-    assert metric_sql.columns_of(metric) == list(measure.columns_of(metric))
+    assert metric_sql.columns_of(metric) == list(arithmetic.columns_of(metric))
 
 
 def test_a_block_without_requests_is_no_data_not_zero(store: Store) -> None:
@@ -156,8 +156,8 @@ def test_a_metric_states_unit_direction_formula_and_source(metric: Metric) -> No
 
 @pytest.mark.parametrize("text", ["__import__('os')", "prompt_tokens if 1 else 2", "f(prompt_tokens)", "prompt_tokens ** 2", "a < b < c"])
 def test_arithmetic_that_sql_and_polars_do_not_share_is_refused(text: str) -> None:
-    with pytest.raises(measure.ExpressionError, match="is not taken"):
-        measure.expression(text)
+    with pytest.raises(arithmetic.ExpressionError, match="is not taken"):
+        arithmetic.expression(text)
 
 
 def test_a_request_with_no_judging_key_is_in_no_cell() -> None:
