@@ -21,7 +21,8 @@ check: $(READY) ## lint and type-check
 	$(BIN)/mypy
 
 golden: $(READY) ## rewrite the golden files that tests compare with
-	$(BIN)/pytest --update-golden tests/test_queries_metric_sql.py tests/test_leverwatch_config_page.py tests/test_collectors_engine_docs.py
+	$(BIN)/pytest --update-golden tests/test_queries_metric_sql.py tests/test_leverwatch_config_page.py tests/test_collectors_engine_docs.py \
+	  tests/test_pipeline_metric_docs.py tests/test_pipeline_trap_docs.py
 
 serve: $(READY) ## run the server on ./leverwatch-data
 	$(BIN)/leverwatch serve $(ARGS)

@@ -7,6 +7,9 @@ from alerts.chain import Condition, Policy, SingleArm
 from alerts.effects import Effect, Effects, effect_name
 from pipeline.metrics import Metric, by_name
 
+SUSPICIOUS = "suspicious_input"
+MOST_TRAPPED = 0.1  # of an arm's requests: with more in a trap, what is left is not what was measured
+
 
 def gain_limit(condition: Condition, metric: Metric) -> float | None:
     """The gain at which a condition turns, as a ratio; None where it looks at one arm's own value."""
@@ -68,6 +71,8 @@ def past(value: float | None, above: bool, limit: float | None) -> bool | None:
 
 def shortfall(policy: Policy, effect: Effect, *, compared: bool) -> tuple[str, str] | None:
     """What keeps an effect from being judged, as (reason code, sentence); None when it can be."""
+    if effect.trap is not None and (effect.trapped_share or 0.0) > MOST_TRAPPED:
+        return SUSPICIOUS, wording.trapped(effect, MOST_TRAPPED)
     if effect.coverage < policy.minimum_coverage:
         return "coverage", wording.low_coverage(effect, policy.minimum_coverage)
     if effect.blocks < policy.minimum_blocks:

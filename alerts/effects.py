@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Effect(NamedTuple):
-    """One row of `effects`: the treated arm against control. Values in the metric's unit, gain and coverage as ratios."""
+    """One row of `effects`: the treated arm against control. Values in the metric's unit, gain, coverage and shares as ratios."""
 
     metric: str
     since: datetime
@@ -24,6 +24,9 @@ class Effect(NamedTuple):
     basis: str
     coverage: float
     note: str | None
+    trap: str | None = None
+    upstream: str | None = None
+    trapped_share: float | None = None
 
     @property
     def controlled(self) -> bool:

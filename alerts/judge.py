@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from alerts import wording
 from alerts.chain import Condition, Policy, PremiseLost, Trigger, code_of
-from alerts.conditions import explain, holds, past, shortfall
+from alerts.conditions import SUSPICIOUS, explain, holds, past, shortfall
 from alerts.effects import Effect, Effects, effect_name
 from alerts.levers import Action, State, Verdict
 
@@ -69,21 +69,34 @@ def _look(policy: Policy, effects: Effects) -> _View:
     premise_may = benefit is not None and not benefit.controlled
     candidates = (trigger for trigger in policy.disable_when if premise_may or not isinstance(trigger, PremiseLost))
     disabling = tuple(trigger for trigger in candidates if holds(policy, trigger, effects))
-    return _View(policy, effects, benefit, disabling, _lacks(policy, benefit))
+    return _View(policy, effects, benefit, disabling, _lacks(policy, benefit, effects))
 
 
-def _lacks(policy: Policy, benefit: Effect | None) -> tuple[Verdict, str, str] | None:
+def _lacks(policy: Policy, benefit: Effect | None, effects: Effects) -> tuple[Verdict, str, str] | None:
     """What keeps the benefit from being judged, as verdict, reason code and sentence."""
     name = effect_name(policy.expected_benefit.metric)
     if benefit is None:
         return "insufficient", "no_effect", f"{wording.label(name)} was not measured in this block"
     if not benefit.controlled:
+        suspicious = _suspicious_premise(policy, effects)
+        if suspicious is not None:
+            return "frozen", SUSPICIOUS, suspicious
         return "insufficient", "no_control", f"{wording.not_compared(name, benefit.note or 'no control traffic')}: harm was not measured"
     short = shortfall(policy, benefit, compared=True)
     if short is not None:
-        return "frozen" if short[0] == "coverage" else "insufficient", *short
+        return "frozen" if short[0] in ("coverage", SUSPICIOUS) else "insufficient", *short
     if benefit.gain_low is None or benefit.gain_high is None:
         return "insufficient", "no_interval", wording.no_interval(benefit)
+    return None
+
+
+def _suspicious_premise(policy: Policy, effects: Effects) -> str | None:
+    """Where there is no control, what is wrong with the input of a premise that would decide."""
+    for trigger in policy.disable_when:
+        effect = effects.get(effect_name(trigger.metric)) if isinstance(trigger, PremiseLost) else None
+        short = shortfall(policy, effect, compared=False) if effect is not None else None
+        if short is not None and short[0] == SUSPICIOUS:
+            return short[1]
     return None
 
 

@@ -60,6 +60,13 @@ def low_coverage(effect: Effect, needed: float) -> str:
     return f"{label(effect.metric)} known for {100 * effect.coverage:.0f} % of requests, {100 * needed:.0f} % are needed"
 
 
+def trapped(effect: Effect, most: float) -> str:
+    """`skipped token ratio: 34 % of requests fell into the trap hits_of_preempted (vllm#25780), 10 % may`."""
+    upstream = f" ({effect.upstream})" if effect.upstream else ""
+    share = f"{100 * (effect.trapped_share or 0.0):.0f} % of requests fell into the trap {effect.trap}{upstream}"
+    return f"{label(effect.metric)}: {share}, {100 * most:.0f} % may"
+
+
 def few_requests(effect: Effect, needed: int, *, compared: bool) -> str:
     """`net ITL: 40 requests treated and 12 in control, 100 in each are needed`."""
     if compared:

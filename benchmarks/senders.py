@@ -37,11 +37,11 @@ HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 WALL, MONOTONIC = 2.0**31, 2.0**17  # a difference of two clock readings is a multiple of their last bit, as in what vLLM sends
 
 
-def marked_body(rng: np.random.Generator, spans: int, replica: str) -> bytes:
+def marked_body(rng: np.random.Generator, spans: int, replica: str, **facts: str) -> bytes:
     """An export request of spans that are equally long, with marks for what each sending makes new."""
     request = ExportTraceServiceRequest()
     group: ResourceSpans = request.resource_spans.add()
-    for key, text in (("service.name", "vllm"), ("service.instance.id", replica), ("leverwatch.model", "bench")):
+    for key, text in (("service.name", "vllm"), ("service.instance.id", replica), ("leverwatch.model", "bench"), *facts.items()):
         group.resource.attributes.add(key=key).value.string_value = text
     scope = group.scope_spans.add()
     scope.scope.name = "vllm.tracing.otel"
@@ -74,8 +74,8 @@ def latencies_s(rng: np.random.Generator, spans: int) -> dict[str, np.ndarray]:
 class Template:
     """A body whose ids, times and latencies are made new for each sending."""
 
-    def __init__(self, rng: np.random.Generator, spans: int, replica: str) -> None:
-        body = marked_body(rng, spans, replica)
+    def __init__(self, rng: np.random.Generator, spans: int, replica: str, **facts: str) -> None:
+        body = marked_body(rng, spans, replica, **facts)
         self.spans, self.first = spans, body.index(TRACE_MARK)
         self.stride = body.index(TRACE_MARK, self.first + 1) - self.first if spans > 1 else len(body) - self.first
         marks = (TRACE_MARK, SPAN_MARK, REQUEST_MARK.encode(), START_MARK.to_bytes(8, "little"), END_MARK.to_bytes(8, "little"))
@@ -146,15 +146,16 @@ def send(args: argparse.Namespace, number: int, pool: list[Template], until: flo
     rng = np.random.default_rng([args.seed, 1 + number, os.getpid()])
     with grpc.insecure_channel(args.address, [("grpc.use_local_subchannel_pool", 1)]) as channel:
         export = channel.unary_unary(EXPORT)
-        turn = 0
+        turn, began = 0, time.monotonic()
+        every_s = args.spans * args.senders / args.rate if args.rate else 0.0
         while time.monotonic() < until and not (args.stop and args.stop.exists()):
             body, ids = pool[turn % len(pool)].fresh(rng, time.time_ns())
             turn += 1
             if offer(export, body, until + args.patience, outcome):
                 outcome.acknowledged += len(ids)
                 outcome.ids.extend([ids.tobytes()] if args.ids else [])
-            if args.pause:
-                time.sleep(args.pause)
+            if args.pause or every_s:
+                time.sleep(max(args.pause, began + turn * every_s - time.monotonic() if every_s else 0.0))
 
 
 def cpu_s() -> float:
@@ -173,6 +174,11 @@ def summary(outcomes: list[Outcome], took_s: float, used_s: float) -> dict[str, 
     return {"acknowledged": acknowledged, "took_s": took_s, **counts, **speed, "median_ms": float(median), "p99_ms": float(p99)}
 
 
+def arm(lever: str | None, number: int) -> dict[str, str]:
+    """The deployment fact that says a sender's arm of a lever."""
+    return {f"leverwatch.arm.{lever}": "treated" if number else "control"} if lever else {}
+
+
 def main() -> None:
     """Sends, and prints the outcome as one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
@@ -182,13 +188,15 @@ def main() -> None:
     parser.add_argument("--spans", type=int, default=SPANS_A_BODY, help="in one export")
     parser.add_argument("--pool", type=int, default=4, help="bodies made beforehand, for each sender")
     parser.add_argument("--pause", type=float, default=0.0, help="between exports of a sender, in seconds")
+    parser.add_argument("--rate", type=float, default=0.0, help="spans a second of all senders together; default: as fast as they can")
+    parser.add_argument("--lever", help="a lever that the spans of the first sender are the control of, and all others treated by")
     parser.add_argument("--patience", type=float, default=0.0, help="how long after the end a body is still offered, in seconds")
     parser.add_argument("--stop", type=Path, help="a file whose appearance ends the sending early")
     parser.add_argument("--ids", type=Path, help="a file for the ids of acknowledged spans, 24 bytes each")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     rng = np.random.default_rng(args.seed)
-    pools = [[Template(rng, args.spans, f"bench-{number}") for _ in range(args.pool)] for number in range(min(args.senders, 8))]
+    pools = [[Template(rng, args.spans, f"bench-{n}", **arm(args.lever, n)) for _ in range(args.pool)] for n in range(min(args.senders, 8))]
     outcomes = [Outcome() for _ in range(args.senders)]
     started, used_s = time.monotonic(), cpu_s()
     for number, outcome in enumerate(outcomes):

@@ -77,6 +77,20 @@ class ImportedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     temperature_bucket: str | None = None
     provenance: dict[str, str] | None = None
     flags: list[str] | None = None
+    kv_block_tokens: Whole | None = None
+    gpu_s: float | None = None
+    kv_link_s: float | None = None
+    evicted_tokens: Whole | None = None
+    gpu_memory_used_bytes: Whole | None = None
+    gpu_memory_free_bytes: Whole | None = None
+    collective_bus_bytes_per_s: float | None = None
+    communication_fraction: float | None = None
+    chunks: Whole | None = None
+    chunk_gap_p50_s: float | None = None
+    chunk_gap_p95_s: float | None = None
+    chunk_gap_p99_s: float | None = None
+    chunk_gap_max_s: float | None = None
+    stall_s: float | None = None
 
 
 FIELDS = tuple(field.name for field in msgspec.structs.fields(ImportedRequest))

@@ -13,12 +13,13 @@ import msgspec
 from collectors.samples import Arrived, Kind, Sample
 
 # Canonical signals of samples: the kind of sample that can say them, and their unit. The series of one engine and replica that carry
-# a signal make its value together: counts, tokens and bytes add up, ratios average.
+# a signal make its value together: counts, tokens and bytes add up, ratios and sizes of a block average.
 SAMPLE_SIGNALS: dict[str, tuple[Kind, str]] = {
     "kv_usage": ("gauge", "ratio"),
     "queue_depth": ("gauge", "count"),
     "running_requests": ("gauge", "count"),
     "kv_used_tokens": ("gauge", "tokens"),
+    "kv_block_tokens": ("gauge", "tokens"),
     "gpu_utilization": ("gauge", "ratio"),
     "gpu_memory_used_bytes": ("gauge", "bytes"),
     "gpu_memory_free_bytes": ("gauge", "bytes"),
@@ -73,15 +74,22 @@ class MeaningError(ValueError):
 
 class Named(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A native metric that carries a signal, its unit, and which of its series count: those whose labels are as `take` says where
-    they have them, and none that is as `drop` says."""
+    they have them, and none that is as `drop` says. Of an info metric, whose value is 1, the number in its label `label` counts."""
 
     name: str
     unit: str
     take: dict[str, str] = {}
     drop: dict[str, tuple[str, ...]] = {}
+    label: str = ""
+
+    def times(self, labels: Mapping[str, str]) -> float:
+        """What a series' value is to be multiplied by: 1, or the number in its label."""
+        return float(labels[self.label]) if self.label else 1.0
 
     def counts(self, labels: Mapping[str, str]) -> bool:
         """Whether a series is one to count."""
+        if self.label and not labels.get(self.label, "").isdecimal():
+            return False
         return all(labels.get(key, value) == value for key, value in self.take.items()) and not any(
             labels.get(key) in values for key, values in self.drop.items()
         )
@@ -124,7 +132,7 @@ class Meanings:
                 key = (sample.replica, meaning.engine, meaning.signal)
                 first[key] = min(first.get(key, meaning.place), meaning.place)
         return [
-            Arrived(sample, meaning.signal, meaning.engine, meaning.factor)
+            Arrived(sample, meaning.signal, meaning.engine, meaning.factor * meaning.named.times(sample.labels))
             if meaning is not None and meaning.place == first[sample.replica, meaning.engine, meaning.signal]
             else Arrived(sample)
             for sample, meaning in zip(samples, found, strict=True)

@@ -46,6 +46,13 @@ SIGNALS: dict[str, SignalType] = {
     "kv_transfer_bound_s": "real",
     "accepted_by_position": "text",
     "retried": "whole",
+    "kv_block_tokens": "whole",
+    "chunks": "whole",
+    "chunk_gap_p50_s": "real",
+    "chunk_gap_p95_s": "real",
+    "chunk_gap_p99_s": "real",
+    "chunk_gap_max_s": "real",
+    "stall_s": "real",
 }
 
 # What one native unit is in the canonical one. Text units have no factor. `rust_duration` is a text with its unit in it ("58.4ms"), `flag`

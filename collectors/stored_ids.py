@@ -11,14 +11,16 @@ from collectors.seen import Hashes, Ints, Seen
 from queries import files
 from queries.store import Store
 
-RECENT_S = 1800
-LIMIT_ROWS = 1_000_000
+RECENT_S = 3600  # as far apart as assembly takes the spans of a trace together
+LIMIT_ROWS = 3_000_000
+CHUNK_ROWS = 100_000
 
 
 def seen_before(store: Store) -> tuple[Seen, Seen]:
-    """What may be held of span ids, and of trace ids: everything up to the newest stored start, and the newest half hour by name.
+    """What may be held of span ids, and of trace ids: everything up to the newest stored start, and the newest hour by name.
 
-    A leg of an older trace that begins only now is held for the first of its trace; its request is then made of that leg alone.
+    Of more than so many spans the newest are known by name. A leg of an older trace that begins only now is held for the first of its
+    trace; its request is then made of that leg alone.
     """
     row = store.rows(files.question("load_stored_range"))[0]
     ranges = [(row["first"], row["last"]), (row["first_ahead"], row["last_ahead"])]
@@ -26,12 +28,14 @@ def seen_before(store: Store) -> tuple[Seen, Seen]:
     spans, traces = Seen(unknown), Seen(unknown)
     if row["last"] is None:
         return spans, traces
-    since = {"since": row["last"] - RECENT_S * 1_000_000_000, "limit_rows": LIMIT_ROWS}
-    recent = store.frame(files.question("load_recent_ids"), since)
-    starts_ns = recent["start_unix_nano"].to_numpy()
-    of_trace, of_span = _hashes(recent["trace_id"].to_arrow(), recent["span_id"].to_arrow())
-    spans.note(starts_ns, of_span)
-    traces.note(starts_ns, of_trace)
+    hour = {"since": row["last"] - RECENT_S * 1_000_000_000}
+    since = store.rows(files.question("load_recent_since"), hour | {"limit_rows": LIMIT_ROWS})[0]
+    with store.snapshot() as seen:
+        for recent in seen.tables(files.question("load_recent_ids"), since, CHUNK_ROWS):
+            starts_ns = recent["start_unix_nano"].to_numpy()
+            of_trace, of_span = _hashes(recent["trace_id"].combine_chunks(), recent["span_id"].combine_chunks())
+            spans.note(starts_ns, of_span)
+            traces.note(starts_ns, of_trace)
     return spans, traces
 
 

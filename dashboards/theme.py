@@ -62,6 +62,7 @@ VERDICTS: Final[dict[str, tuple[str, str, str]]] = {
 # Where the reason says more than the verdict: by verdict and reason code.
 _REASONS: Final[dict[tuple[str, str], tuple[str, str, str]]] = {
     ("insufficient", "no_control"): ("no control arm", "○", "quiet"),
+    ("frozen", "suspicious_input"): ("suspicious input", "■", "warn"),
     ("keep", "no_harm"): ("no loss seen", "▲", "good"),
 }
 NOT_JUDGED: Final = ("not judged yet", "○", "quiet")

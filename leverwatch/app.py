@@ -12,7 +12,7 @@ import alerts.api
 import collectors.api
 import dashboards.api
 from alerts.couriers import Couriers
-from leverwatch import addresses_api, doctor_api, house_api
+from leverwatch import addresses_api, doctor_api, explain_api, house_api
 from leverwatch.engine_room import EngineRoom
 from leverwatch.ledger_rows import item_lines, ledger_rows, ledger_sums, pending
 from leverwatch.receiving import Receiving
@@ -30,6 +30,7 @@ def pages(
     application.include_router(alerts.api.router(room.store, room.clock, couriers.wake))
     application.include_router(house_api.router(room))
     application.include_router(doctor_api.router(room))
+    application.include_router(explain_api.router(room))
     if receiving is not None:
         application.include_router(collectors.api.evaluations_router(receiving.door))
         application.include_router(addresses_api.router(receiving))

@@ -20,6 +20,7 @@ from leverwatch.retention_settings import Retention
 
 PREFIX = "LEVERWATCH_"
 PATHS = ("file", "policies")  # keys that hold a path; so do all that end in `_file`
+Limit = Annotated[float, msgspec.Meta(gt=0, lt=1e9)]
 NOT_KEYS = (
     "LEVERWATCH_DATA",
     "LEVERWATCH_REQUIRE_BROWSER",
@@ -74,12 +75,21 @@ class Alerts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(msg)
 
 
+class SloConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a good request keeps to, for the good fraction and goodput. Limits are inclusive; one that is not set does not count."""
+
+    ttft_s: Annotated[Limit | None, says("above 0: seconds to the first token")] = None
+    tpot_s: Annotated[Limit | None, says("above 0: seconds per output token after the first")] = None
+    e2e_s: Annotated[Limit | None, says("above 0: seconds from start to end")] = None
+
+
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that can be set."""
 
     serve: Serve = Serve()
     store: StoreConfig = StoreConfig()
     sql: SqlConfig = SqlConfig()
+    slo: SloConfig = SloConfig()
     alerts: Alerts = Alerts()
     access: Access = Access()
     tls: Tls = Tls()

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 
 import polars as pl
 
+from queries.explain import LIMIT_KEYS
 from queries.results import SqlResult
 
 
@@ -44,6 +45,22 @@ class Connection(Protocol):
 
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         """One row per segment and metric: the newest effect of a lever."""
+        ...
+
+    def explain(
+        self,
+        a: str,
+        b: str | None = None,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        where: str | None = None,
+        by: str | Sequence[str] = (),
+        limit: int = LIMIT_KEYS,
+    ) -> pl.DataFrame:
+        """One row per key: what tells two sets of requests apart, the key that does so best first; without `b`, `a` from the rest.
+
+        A set is a condition over columns of `requests`, or `slow`, `slow:ttft_s`, `treated:speculation` and the like.
+        """
         ...
 
     def doctor(self, since: str | None = None) -> dict[str, Any]:

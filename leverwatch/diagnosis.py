@@ -109,6 +109,7 @@ class Diagnosis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sampling: list[Sampled]
     unknown: list[Unknown]
     quarantine: list[dict[str, Any]]
+    suspicions: list[dict[str, Any]]
     senders: list[Sender]
     scrapes: list[Scrape]
     ledger: list[dict[str, Any]]

@@ -14,6 +14,7 @@ from leverwatch.diagnosis import Diagnosis, Freshness, Sampled, Scrape, Sender, 
 from leverwatch.engine_room import EngineRoom
 from leverwatch.ledger_rows import ledger_rows, pending
 from leverwatch.remedies import COLUMNS
+from pipeline.traps import link
 from queries import files
 from queries.coverage import coverage
 from queries.report import moment
@@ -52,7 +53,8 @@ def diagnose(room: EngineRoom, since: str | None = None) -> dict[str, Any]:
         replicas=found,
         sampling=[msgspec.convert(row, Sampled) for row in frames["sampling"].to_dicts()],
         unknown=unknown(frames["unknown"]),
-        quarantine=frames["quarantine"].to_dicts(),
+        quarantine=with_links(frames["quarantine"]),
+        suspicions=with_links(frames["suspicions"]),
         senders=senders(clocks),
         scrapes=scrapes(frames["scrapes"]),
         ledger=ledger_rows(room, None),
@@ -78,6 +80,11 @@ def scrapes(rows: pl.DataFrame) -> list[Scrape]:
     return sorted(found, key=lambda one: (not one.is_failing, one.sender))
 
 
+def with_links(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows that name an upstream issue, with its address as `link`, where it has one."""
+    return [row | {"link": link(row["upstream"] or "") or None} for row in rows.to_dicts()]
+
+
 def unknown(rows: pl.DataFrame) -> list[Unknown]:
     """The scopes of rows of `doctor_unknown`, and as `others` the spans of all scopes beyond them."""
     found = [Unknown(**_without(row, "of_all")) for row in rows.to_dicts()]
@@ -96,6 +103,7 @@ def _frames(seen: Transaction, since: datetime, until: datetime) -> dict[str, pl
         "samples": seen.frame(files.question("doctor_samples"), {"since": max(since, until - SCRAPED_LATELY), "until": until}),
         "sampling": seen.frame(files.question("doctor_sampling"), period),
         "quarantine": seen.frame(files.question("doctor_quarantine"), period),
+        "suspicions": seen.frame(files.question("doctor_suspicions"), period),
         "scrapes": seen.frame(files.question("doctor_scrapes")),
     }
 

@@ -117,13 +117,24 @@ def _columns(group: Sequence[Diagnosis]) -> Iterator[str]:
 def _others(told: Diagnosis) -> Iterator[list[str]]:
     unknown = [f"{row['spans']:>12,}  {row['scope'] or '(no scope)'} of {row['service'] or '(no service)'}" for row in told["unknown"]]
     yield _section("spans that no dialect reads, by scope and service", unknown)
-    values = [f"{row['values']:>12,}  {row['column']}: {row['reason']}" for row in told["quarantine"]]
+    values = [f"{row['values']:>12,}  {row['column']}: {row['reason']}{_since(row)}" for row in told["quarantine"]]
     yield _section("impossible values, set aside", values)
+    yield _section("time series that cannot be right, by replica", [_suspicion(row) for row in told["suspicions"]])
     failing = [f"{row['sender']}: {row['reason']}" for row in told["scrapes"] if row["is_failing"]]
     yield _section("scrape targets that fail", failing)
     yield _section("clocks", [f"{row['sender']}: {row['said']}" for row in told["senders"] if row["said"]])
     rows = sorted(told["ledger"], key=lambda row: (-row["rejected"] - row["dropped"], row["sender"], row["signal"]))
     yield _section("received = stored + duplicate + rejected + dropped + pending", [line for row in rows for line in _ledger(row)])
+
+
+def _since(row: Diagnosis) -> str:
+    return f"; since {_when(row['since'])}{', ' + row['link'] if row['link'] else ''}"
+
+
+def _suspicion(row: Diagnosis) -> str:
+    became = {"quarantined": "shared-out values set aside", "suspect": "values stay, verdicts wait", "noted": "nothing is made of it"}
+    named = f"{row['trap']} ({row['upstream']})" if row["upstream"] else row["trap"]
+    return f"{row['replica']} {row['column']}: {row['seen']}; {named}; {became[row['severity']]}{_since(row)}"
 
 
 def _ledger(row: Diagnosis) -> Iterator[str]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 
 import alerts.policy
@@ -20,16 +21,18 @@ from collectors.spool import Spool
 from leverwatch import deployment
 from leverwatch.config import Config, ConfigError
 from leverwatch.housekeeping import Housekeeping
-from pipeline import fresh, imported, jobs, sampling, segments
+from pipeline import fresh, imported, jobs, measure, metric_table, sampling, segments, settle
 from pipeline import metrics as metric_rows
 from pipeline.recent import Recent
 from queries import merging, report, sealing, snapshot
 from queries.parts import SEALED
 from queries.sandbox import Sandbox, SqlLimits
-from queries.store import Store
+from queries.store import Store, Transaction
 
 CAUGHT_UP = timedelta(minutes=15)
 QUIET_S = 10.0
+STILL_S = 180.0
+NEVER = datetime(9000, 1, 1, tzinfo=UTC)
 SEAL_EVERY_ROUNDS = 20
 IDLE_S = 7200.0  # where nothing has arrived for so long, the last hours are closed too: retention drops what is sealed
 
@@ -58,12 +61,16 @@ class EngineRoom:
         self.sandbox = Sandbox(self.store, limits)
         self.edges = segments.Edges()
         self.recent = Recent()
+        self.measured: settle.Measure = measure.cells
+        self.slo = metric_rows.Slo(**msgspec.structs.asdict(config.slo))
         self.policies = policies(config)
         self.base_url = config.alerts.base_url
         self.taking_snapshot = threading.Lock()
         self._last_arrival = time.monotonic()
         self._rounds_unsealed = 0
-        jobs.describe_metrics(self.store)
+        self._mark: datetime | None = None
+        self._mark_since_s = time.monotonic()
+        metric_table.describe(self.store, metric_rows.with_slo(self.slo))
         fresh.expand_dirty_parts(self.store)
 
     def steps(self) -> tuple[tuple[str, Callable[[], int]], ...]:
@@ -72,7 +79,7 @@ class EngineRoom:
             ("load", self._load),
             ("assemble", self._assemble),
             ("sample", lambda: sampling.sample_next(self.store, jobs.watermark(self.store))),
-            ("measure", lambda: jobs.measure_next(self.store)),
+            ("settle", self._settle),
             ("compare", lambda: jobs.compare_next(self.store, late=not self.spool.backlog_bytes)),
             ("judge", self._judge),
             ("seal", self._seal),
@@ -91,6 +98,12 @@ class EngineRoom:
             if deadline_s is not None and time.monotonic() - started > deadline_s:
                 return False
         return True
+
+    def finish(self) -> None:
+        """Works until nothing waits, and settles what is left: nothing more is to come."""
+        self.drain()
+        while self._settle_by(NEVER):
+            pass
 
     def is_caught_up(self) -> bool:
         """Whether what is judged is the present: the watermark is near the wall clock, or nothing arrives any more."""
@@ -114,8 +127,24 @@ class EngineRoom:
         """Assembles what was just loaded from memory, and what else waits from the store."""
         taken = 0
         while self.loader.fresh:
-            taken += fresh.assemble_fresh(self.store, self.recent, self.loader.fresh.popleft(), self.edges)
-        return taken + imported.import_next(self.store, self.edges) + jobs.assemble_next(self.store, self.edges)
+            taken += fresh.assemble_fresh(self.store, self.recent, self.loader.fresh.popleft(), self.edges, self._retract)
+        return taken + imported.import_next(self.store, self.edges) + jobs.assemble_next(self.store, self.edges, self._retract)
+
+    def _retract(self, transaction: Transaction) -> None:
+        settle.retract(self.store, transaction, self.measured, self.clock())
+
+    def _settle(self) -> int:
+        """Settles what event time has passed, and everything once the watermark stands still: nothing more seems to come."""
+        mark, now_s = jobs.watermark(self.store), time.monotonic()
+        if mark != self._mark:
+            self._mark, self._mark_since_s = mark, now_s
+        if mark is None:
+            return 0
+        is_still = now_s - self._mark_since_s > STILL_S and not self.spool.backlog_bytes
+        return self._settle_by(NEVER if is_still else mark - settle.LAG)
+
+    def _settle_by(self, cutoff: datetime) -> int:
+        return settle.settle_next(self.store, self.edges, self.measured, cutoff, self.clock())
 
     def _judge(self) -> int:
         live = self.is_caught_up() and self.has_live_sender()
@@ -162,7 +191,7 @@ class EngineRoom:
         Raises:
             ReportError, KeyError, SqlError: what was asked cannot be answered.
         """
-        chosen = metric_rows.chosen(tuple(metrics) if metrics is not None else None)
+        chosen = metric_rows.chosen(tuple(metrics) if metrics is not None else None, self.slo)
         question = report.report(chosen, self._request_columns(), by, since, until, where)
         if where is None:
             return self.store.frame(question.sql, question.params)

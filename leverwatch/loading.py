@@ -58,7 +58,7 @@ class Here:
 
     def ledger(self) -> Rows:
         """What became of everything that was put in, a row per signal."""
-        self._room.drain()
+        self._room.finish()
         return self._room.store.rows(files.question("ledger"), {"sender": self._sender})
 
     def _take(self, body: Body) -> None:

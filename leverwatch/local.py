@@ -13,7 +13,9 @@ from leverwatch.config import read
 from leverwatch.connection import Connection, names
 from leverwatch.doctor import diagnose
 from leverwatch.engine_room import EngineRoom
+from leverwatch.explaining import explain
 from queries import report
+from queries.explain import LIMIT_KEYS
 from queries.results import SqlResult
 
 
@@ -43,6 +45,19 @@ class Local(Connection):
 
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         return self.room.effects(lever, by)
+
+    def explain(
+        self,
+        a: str,
+        b: str | None = None,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        where: str | None = None,
+        by: str | Sequence[str] = (),
+        limit: int = LIMIT_KEYS,
+    ) -> pl.DataFrame:
+        period = {"since": _moment(since), "until": _moment(until)}
+        return explain(self.room, a, b, by=names(by) or (), where=where, limit=limit, **period)
 
     def doctor(self, since: str | None = None) -> dict[str, Any]:
         return diagnose(self.room, since)

@@ -13,6 +13,7 @@ import polars as pl
 from leverwatch import unreachable
 from leverwatch.connection import ConnectError, Connection, names
 from leverwatch.credentials import Credentials
+from queries.explain import LIMIT_KEYS
 from queries.results import SqlResult
 from queries.sandbox import SqlError
 
@@ -51,6 +52,20 @@ class Remote(Connection):
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         asked = {"lever": lever} | ({"by": ",".join(by)} if by else {})
         return pl.DataFrame(self._asked("GET", "/api/effects", params=asked).json(), infer_schema_length=None)
+
+    def explain(
+        self,
+        a: str,
+        b: str | None = None,
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        where: str | None = None,
+        by: str | Sequence[str] = (),
+        limit: int = LIMIT_KEYS,
+    ) -> pl.DataFrame:
+        asked = {"a": a, "b": b, "since": _text(since), "until": _text(until), "where": where, "by": ",".join(names(by) or ())}
+        params = {key: value for key, value in asked.items() if value} | {"limit": limit}
+        return pl.DataFrame(self._asked("GET", "/api/explain", params=params).json(), infer_schema_length=None)
 
     def doctor(self, since: str | None = None) -> dict[str, Any]:
         told: dict[str, Any] = self._asked("GET", "/api/doctor", params={"since": since} if since else {}).json()

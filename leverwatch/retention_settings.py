@@ -24,7 +24,9 @@ class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     samples_max_bytes: Annotated[int, says("bytes of samples, about")] = 0
     requests_max_age: Annotated[str, says("requests, and the values of theirs that were set aside")] = "90d"
     requests_max_bytes: Annotated[int, says("bytes of sealed requests")] = 0
-    cells_max_age: Annotated[str, says("cells and effects, counted back from the newest")] = "400d"
+    block_cells_max_age: Annotated[str, says("cells of single blocks of 300 s, once their hour is summed up")] = "14d"
+    hour_cells_max_age: Annotated[str, says("cells of single hours, once their day is summed up")] = "90d"
+    cells_max_age: Annotated[str, says("cells of single days, and effects, counted back from the newest")] = "400d"
     cells_max_bytes: Annotated[int, says("bytes of cells, about")] = 0
     evaluations_max_age: Annotated[str, says("quality scores")] = "1100d"
     decisions_max_age: Annotated[str, says("verdicts, flips and deliveries, counted back from the newest of each")] = "1830d"
@@ -66,6 +68,8 @@ def rules(asked: Retention) -> tuple[Rule, ...]:
         Rule("spans", age("spans_max_age", asked.spans_max_age), asked.spans_max_bytes or None, SPANS_STAY),
         Rule("samples", age("samples_max_age", asked.samples_max_age), asked.samples_max_bytes or None),
         Rule("requests", age("requests_max_age", asked.requests_max_age), asked.requests_max_bytes or None, REQUESTS_STAY),
+        Rule("block_cells", age("block_cells_max_age", asked.block_cells_max_age)),
+        Rule("hour_cells", age("hour_cells_max_age", asked.hour_cells_max_age)),
         Rule("cells", age("cells_max_age", asked.cells_max_age), asked.cells_max_bytes or None),
         Rule("evaluations", age("evaluations_max_age", asked.evaluations_max_age)),
         *(Rule(relation, decisions) for relation in ("verdicts", "flips", "deliveries")),

@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import polars as pl
 
-from pipeline.metrics import Metric
+from pipeline.metric_row import Metric
+from queries import metric_sql, metric_text
 
 _BINARY: dict[type[ast.AST], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Gt: operator.gt,
@@ -27,10 +27,6 @@ _BINARY: dict[type[ast.AST], Callable[[pl.Expr, pl.Expr], pl.Expr]] = {
 }
 
 
-class ExpressionError(ValueError):
-    """A metric row's arithmetic uses something that Polars and SQL do not both know."""
-
-
 @functools.cache
 def expression(text: str) -> pl.Expr:
     """A metric's arithmetic as a Polars expression, over columns as floats: whole numbers of a sender could overflow.
@@ -38,19 +34,20 @@ def expression(text: str) -> pl.Expr:
     Raises:
         ExpressionError: names the text and the part that is not taken.
     """
-    return _expression(ast.parse(text, mode="eval").body, text)
+    return _expression(metric_text.tree(text))
 
 
 @functools.cache
 def columns_of(metric: Metric) -> tuple[str, ...]:
-    """The columns of `requests` a metric reads, sorted."""
-    texts = [text for text in (metric.numerator, metric.denominator, metric.known_when) if text]
-    return tuple(sorted({name for text in texts for name in expression(text).meta.root_names()}))
+    """The columns of `requests`, and the virtual ones, that a metric reads, sorted."""
+    return tuple(metric_sql.columns_of(metric))
 
 
 def is_known(metric: Metric) -> pl.Expr:
-    """Whether a request has every input of a metric."""
-    return pl.all_horizontal([pl.lit(True), *(pl.col(column).is_not_null() for column in columns_of(metric))])
+    """Whether a request has every input of a metric: no part of its arithmetic is null, where `false and null` is false."""
+    parts = [expression(text).is_not_null() for text in (metric.numerator, metric.denominator, metric.times, metric.known_when) if text]
+    level = [pl.col(metric.across).is_not_null()] if metric.across else []
+    return pl.all_horizontal([pl.lit(True), *level, *parts])
 
 
 def counts(metric: Metric) -> pl.Expr:
@@ -58,22 +55,44 @@ def counts(metric: Metric) -> pl.Expr:
     return is_known(metric) & expression(metric.known_when) if metric.known_when else is_known(metric)
 
 
-def _expression(node: ast.expr, text: str) -> pl.Expr:
+def _expression(node: ast.expr) -> pl.Expr:
     if isinstance(node, ast.Name):
         return pl.col(node.id).cast(pl.Float64)
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float | str):
-        return pl.lit(node.value)
-    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
-        return _BINARY[type(node.op)](_expression(node.left, text), _expression(node.right, text))
+    if isinstance(node, ast.Constant):
+        return pl.lit(node.value, pl.Float64)
+    if isinstance(node, ast.Subscript):
+        column, place = metric_text.element(node)
+        return pl.col(column).list.get(place - 1, null_on_oob=True).cast(pl.Float64)
+    if isinstance(node, ast.BinOp):
+        return _binary(node)
     if isinstance(node, ast.BoolOp):
-        return functools.reduce(_BINARY[type(node.op)], [_expression(value, text) for value in node.values])
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _BINARY:
-        return _BINARY[type(node.ops[0])](*(_side(side, node, text) for side in (node.left, node.comparators[0])))
-    msg = f"metric arithmetic {text!r}: {ast.unparse(node)!r} is not taken; columns, numbers, texts, + - * /, comparisons, and, or are"
-    raise ExpressionError(msg)
+        return functools.reduce(_BINARY[type(node.op)], map(_expression, node.values))
+    if isinstance(node, ast.Compare):
+        sides = (node.left, node.comparators[0])
+        of = _plain if any(map(metric_text.is_text, sides)) else _expression
+        return _BINARY[type(node.ops[0])](*map(of, sides))
+    if isinstance(node, ast.Call):
+        return _function(node)
+    raise metric_text.refusal(node, ast.unparse(node))
 
 
-def _side(side: ast.expr, comparison: ast.Compare, text: str) -> pl.Expr:
-    """One side of a comparison; a column that is compared with a text stays as it is."""
-    has_text = any(isinstance(node, ast.Constant) and isinstance(node.value, str) for node in (comparison.left, *comparison.comparators))
-    return pl.col(side.id) if has_text and isinstance(side, ast.Name) else _expression(side, text)
+def _binary(node: ast.BinOp) -> pl.Expr:
+    left, right = _expression(node.left), _expression(node.right)
+    if isinstance(node.op, ast.Div):
+        return left / (right if isinstance(node.right, ast.Constant) else pl.when(right != 0.0).then(right))
+    return _BINARY[type(node.op)](left, right)
+
+
+def _function(node: ast.Call) -> pl.Expr:
+    """`floor`, and the lesser or greater of two: `min_horizontal` and `max_horizontal` would pass over a null."""
+    parts = [_expression(part) for part in node.args]
+    if len(parts) == 1:
+        return parts[0].floor()
+    left, right = parts
+    is_left = left <= right if ast.unparse(node.func) == "min" else left >= right
+    return pl.when(is_left).then(left).when(is_left.not_()).then(right)
+
+
+def _plain(side: ast.expr) -> pl.Expr:
+    """A side of a comparison with a text: the column as it is."""
+    return pl.col(side.id) if isinstance(side, ast.Name) else pl.lit(ast.literal_eval(side))

@@ -41,7 +41,8 @@ def assemble(spans: pl.DataFrame, edges: segments.Edges) -> Assembled:
     if not (alone.is_empty() or legs.is_empty()):
         requests = pl.concat([requests, _joined(legs).select(requests.columns)], how="vertical_relaxed")
     requests, taken = quarantined(concluded(requests))
-    requests = requests.with_columns(provenance((*NUMBERS, "accepted_by_position", "tpot_s")))
+    told = [column for column in (*NUMBERS, "accepted_by_position", "tpot_s") if requests[column].null_count() < len(requests)]
+    requests = requests.with_columns(provenance(tuple(told)))
     return Assembled(_with_buckets(requests, edges).select(COLUMNS), taken, _open_keys(legs))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pipeline.guard_effects import with_traps
 from pipeline.measure import BLOCK_S, REQUESTS
 from pipeline.metrics import by_name
 
@@ -59,7 +60,7 @@ def effects(cells: pl.DataFrame, until: datetime) -> pl.DataFrame:
     for (lever, segment), group in summed.group_by(["lever", "segment"], maintain_order=True):
         rows.extend(_segment_rows(str(lever), str(segment), group, since, until))
     schema = {"since": pl.Datetime("us", "UTC"), "until": pl.Datetime("us", "UTC")}
-    return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=schema)
+    return with_traps(pl.DataFrame(rows, infer_schema_length=None, schema_overrides=schema), summed)
 
 
 def avt_radius(n: int, variance: float, alpha: float = ALPHA, phi: float = 8.0) -> float:

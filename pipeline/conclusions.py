@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+PAIRS = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
 SKEW_S = 0.1  # a span that began this long before the one that called it: the clocks of two hosts differ
 
 
@@ -14,6 +15,8 @@ def concluded(requests: pl.DataFrame) -> pl.DataFrame:
 
 def provenance(columns: tuple[str, ...]) -> pl.Expr:
     """Column -> span, body, log or derived, as a list of pairs; a column that is null is left out."""
+    if not columns:
+        return pl.lit([], PAIRS).alias("provenance")
     pairs = []
     for column in columns:
         source = pl.lit("derived") if column == "tpot_s" else pl.col(f"{column}_from")

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import polars as pl
 import pyarrow as pa
 
 from pipeline import partners, segments
 from pipeline.assemble import Assembled, assemble
-from pipeline.measure import BLOCK_S
 from pipeline.recent import FreshSpans, Recent
 from queries import files, fresh_parts, sealing
 from queries.data_errors import DATA_ERRORS
 from queries.store import Store, Transaction
 
+Retract = Callable[[Transaction], None]
 DATA_FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, pl.exceptions.PolarsError, *DATA_ERRORS)
 
 
-def assemble_fresh(store: Store, recent: Recent, batch: FreshSpans, edges: segments.Edges) -> int:
+def assemble_fresh(store: Store, recent: Recent, batch: FreshSpans, edges: segments.Edges, retract: Retract) -> int:
     """Assembles the traces of a batch, or marks them to be assembled from the store; gives how many spans were taken.
 
+    `retract` takes the requests that they replace out of the cells.
     What cannot be assembled is left to `jobs.assemble_next`, which narrows it down to the trace at fault.
     """
     split = recent.take(batch)
@@ -30,7 +33,7 @@ def assemble_fresh(store: Store, recent: Recent, batch: FreshSpans, edges: segme
                 _add(store, transaction, new)
                 partners.wake(transaction, split.new, new.open_keys)
             if again is not None:
-                _replace(store, transaction, split.again, again)
+                _replace(store, transaction, split.again, again, retract)
                 partners.wake(transaction, split.again, again.open_keys)
             _hand_over(transaction, batch, split.elsewhere)
     except DATA_FAULTS:
@@ -55,15 +58,16 @@ def _add(store: Store, transaction: Transaction, made: Assembled) -> None:
     """Stores requests of traces of which none was stored before."""
     if made.requests.is_empty():
         return
-    fresh_parts.add(store, transaction, "requests", rows(made.requests))
+    unsettled = rows(made.requests.with_columns(pl.lit(False).alias("is_settled")))
+    fresh_parts.add(store, transaction, "requests", unsettled, is_settled=False)
     _finish(transaction, made)
 
 
-def _replace(store: Store, transaction: Transaction, spans: pl.DataFrame, made: Assembled) -> None:
+def _replace(store: Store, transaction: Transaction, spans: pl.DataFrame, made: Assembled, retract: Retract) -> None:
     """Stores requests in the place of those that their traces had before."""
     touched = spans.group_by("trace_id").agg(pl.col("started_at").min().alias("since"), pl.col("ended_at").max().alias("until"))
     transaction.using(touched, files.question("assemble_take_fresh"))
-    transaction.execute(files.question("assemble_dirty_blocks"), {"block_s": BLOCK_S})
+    retract(transaction)
     sealing.withdraw(store, transaction)
     transaction.execute(files.question("assemble_forget"))
     transaction.execute(files.question("assemble_forget_quarantine"))
@@ -74,8 +78,6 @@ def _replace(store: Store, transaction: Transaction, spans: pl.DataFrame, made: 
 def _finish(transaction: Transaction, made: Assembled) -> None:
     if not made.quarantine.is_empty():
         transaction.insert("quarantine", made.quarantine)
-    blocks = made.requests.select(pl.col("started_at").dt.truncate(f"{BLOCK_S}s").alias("block_started_at")).unique()
-    transaction.insert("dirty_blocks", blocks)
 
 
 def _hand_over(transaction: Transaction, batch: FreshSpans, left: pl.DataFrame) -> None:

@@ -6,7 +6,6 @@ import polars as pl
 
 from pipeline import segments
 from pipeline.impossible import quarantined
-from pipeline.measure import BLOCK_S
 from queries import files
 from queries.store import Store
 
@@ -24,7 +23,6 @@ def import_next(store: Store, edges: segments.Edges) -> int:
         transaction.using(requests, files.question("import_requests"))
         if not quarantine.is_empty():
             transaction.insert("quarantine", quarantine)
-        transaction.execute(files.question("import_dirty_blocks"), {"block_s": BLOCK_S})
         transaction.execute(
             "update imported_requests set is_taken = true "
             "where (request_id, started_at) in (select (request_id, started_at) from working_imports)"

@@ -14,7 +14,8 @@ TEXTS = (
 NUMBERS = (
     "prompt_tokens", "cached_tokens", "output_tokens", "queue_s", "prefill_s", "decode_s", "ttft_s", "e2e_s", "draft_tokens",
     "accepted_tokens", "verify_steps", "kv_transfer_bytes", "kv_transfer_s", "link_peak_bytes_per_s", "batch_at_admission",
-    "queue_depth", "kv_usage", "preemptions", "gpus", "temperature", "samples_n",
+    "queue_depth", "kv_usage", "preemptions", "gpus", "temperature", "samples_n", "kv_block_tokens", "chunks", "chunk_gap_p50_s",
+    "chunk_gap_p95_s", "chunk_gap_p99_s", "chunk_gap_max_s", "stall_s",
 )  # fmt: skip
 SIGNALS = (*TEXTS, *NUMBERS, "accepted_by_position")
 # The prefill leg of a pair knows these: it is where the request waited, was admitted and was prefilled. The decode leg may report

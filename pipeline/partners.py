@@ -10,24 +10,34 @@ from __future__ import annotations
 import polars as pl
 
 from pipeline.joining import stated_keys
-from queries import files
-from queries.store import Transaction
+from queries import files, ranged
+from queries.store import Store, Transaction
 
 ROUNDS = 8  # a partner may hold another request whose partner is a third trace, and so on
 OLD = "noted_at < current_timestamp - interval 1 hour"
 
 
-def gathered(transaction: Transaction) -> pl.DataFrame:
+def gathered(store: Store, transaction: Transaction) -> pl.DataFrame:
     """The spans of the traces in `working_traces`, and of the traces that belong to them, which are added there."""
-    spans = transaction.frame(files.question("assemble_spans"))
+    spans = _spans(store, transaction)
     for _ in range(ROUNDS):
         keys = stated_keys(spans)
         if keys.is_empty() or not (keys["seeks"].any() or _is_awaited(transaction)):
             break
+        seeking = keys.filter("seeks")
+        if not seeking.is_empty():
+            ranged.view(store, transaction, "spans", *seeking.select(pl.col("near_since").min(), pl.col("near_until").max()).row(0))
         if not transaction.using(keys, files.question("assemble_partners")):
             break
-        spans = transaction.frame(files.question("assemble_spans"))
+        spans = _spans(store, transaction)
     return spans
+
+
+def _spans(store: Store, transaction: Transaction) -> pl.DataFrame:
+    since, until = transaction.frame("select min(since), max(until) from working_traces").row(0)
+    if since is not None:
+        ranged.view(store, transaction, "spans", since, until)
+    return transaction.frame(files.question("assemble_spans"))
 
 
 def wake(transaction: Transaction, spans: pl.DataFrame, open_keys: pl.DataFrame) -> None:

@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from queries import files
+from queries import files, ranged
 from queries.store import Store
 
 WINDOW_S = 300
+LONGEST = timedelta(hours=1)  # of a request that is looked for
 FEW_SPANS = 30  # below, the share is known worse than within a fifth: no total is given
 SLACK_SHARE, SLACK_REQUESTS = 0.02, 2  # requests that end between a counter's reading and their span's end
 SCHEMA = pl.Schema({
@@ -74,6 +75,9 @@ def sample_next(store: Store, mark: datetime | None) -> int:
     with store.write() as transaction:
         counted = transaction.frame(files.question("sampling_counted"), span)
         transaction.using(counted, "create or replace temp table sampling_windows as select * from incoming")
+        if counted.is_empty():
+            return 0
+        ranged.view(store, transaction, "spans", *counted.select(pl.col("since").min() - LONGEST, pl.col("until").max()).row(0))
         rows = sampled(transaction.frame(files.question("sampling_spans")))
         transaction.execute("delete from sampling where window_started_at >= $since", {"since": since})
         if rows.is_empty():

@@ -31,6 +31,7 @@ BATCH_EDGES = (2, 4, 8, 16, 32, 64, 128, 256)
 TEMPERATURE_EDGES = (0.3, 0.8, 1.2)
 JUDGING_KEYS = ("model", "hardware", "topology", "input_bucket")
 SPECULATION_KEYS = (*JUDGING_KEYS, "temperature_bucket")
+CELL_SEGMENT_KEYS = (*SPECULATION_KEYS, "tenant")
 
 
 @dataclass(frozen=True, slots=True)

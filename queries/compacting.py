@@ -79,7 +79,7 @@ class Compactor:
 def _next_group(store: Store, relation: str, before: datetime) -> Group | None:
     """The oldest parts of one day that has ended before a moment, as many in a row as make one of `LIMIT_BYTES` at most; two at least."""
     parts = store.rows(
-        "select * from parts where relation = $relation and until <= date_trunc('day', $before::timestamptz) "
+        "select * from parts where relation = $relation and until <= date_trunc('day', $before::timestamptz) and is_settled "
         'and "file" not in (select "file" from dirty_parts) order by since, "file"',
         {"relation": relation, "before": before},
     )

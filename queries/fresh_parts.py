@@ -31,12 +31,15 @@ class Added:
     hot: pa.Table
 
 
-def add(store: Store, transaction: Transaction, relation: str, rows: pa.Table) -> Added:
-    """Stores rows of a sealed relation: each hour's as a part where there are many, else in the hot table."""
+def add(store: Store, transaction: Transaction, relation: str, rows: pa.Table, *, is_settled: bool = True) -> Added:
+    """Stores rows of a sealed relation: each hour's as a part where there are many, else in the hot table.
+
+    `is_settled` is false of requests that are still to be settled.
+    """
     hours = np.asarray(rows["started_at"].cast(pa.int64())) // HOUR_US
     found, places, counts = np.unique(hours, return_inverse=True, return_counts=True)
     names = [
-        write(store, transaction, relation, rows if len(found) == 1 else rows.filter(pa.array(places == place)), int(hour))
+        write(store, transaction, relation, rows if len(found) == 1 else rows.filter(pa.array(places == place)), int(hour), is_settled)
         for place, hour in enumerate(found.tolist())
         if counts[place] >= MIN_ROWS
     ]
@@ -49,14 +52,14 @@ def add(store: Store, transaction: Transaction, relation: str, rows: pa.Table) -
     return Added(names, in_part, hot)
 
 
-def write(store: Store, transaction: Transaction, relation: str, rows: pa.Table, hour: int) -> str:
+def write(store: Store, transaction: Transaction, relation: str, rows: pa.Table, hour: int, is_settled: bool = True) -> str:
     """Writes rows of one hour, counted since 1970, as a part and lists it; the view is not refreshed. Gives the part's name."""
     since = EPOCH + timedelta(hours=hour)
     path = fresh_path(store, relation, f"{since:{HOUR}}")
     path.parent.mkdir(exist_ok=True)
     path = part_writer.write(path, part_writer.packed(rows))
     sync(path)
-    list_part(transaction, relation, path, since, rows.num_rows, level=0)
+    list_part(transaction, relation, path, since, rows.num_rows, level=0, is_settled=is_settled)
     return path.name
 
 

@@ -30,6 +30,7 @@ RELATIONS = (
     "evaluations",
     "requests",
     "cells",
+    "cell_histograms",
     "effects",
     "verdicts",
     "current_verdicts",
@@ -37,6 +38,7 @@ RELATIONS = (
     "deliveries",
     "policies",
     "quarantine",
+    "suspicions",
     "sampling",
     "ingest_ledger",
     "lever_settings",
@@ -154,7 +156,7 @@ def _tidy(copy: _Copy) -> None:
 
 def _written_as(source: str) -> str:
     """The table whose commits change a relation: a view's own name stands in no statement that writes."""
-    return "ingest_entries" if source == "ingest_ledger" else source
+    return {"ingest_ledger": "ingest_entries", "cells": "block_cells", "cell_histograms": "block_histograms"}.get(source, source)
 
 
 def _sources(store: Store, relations: Iterable[str]) -> dict[str, str]:

@@ -26,7 +26,7 @@ ROWS_AT_ONCE = 10_000
 FRESH = """
 select
     "file" as name, "rows" as held, since, regexp_extract("file", '-([0-9a-f]+)-', 1) as layout,
-    until > coalesce($closed::timestamptz, '-infinity') as is_open, is_open and "rows" < $small as is_small
+    until > coalesce($closed::timestamptz, '-infinity') as is_open, is_open and "rows" < $small as is_small, is_settled
 from parts
 where relation = $relation and level < 2 and "rows" < $large and "file" not in (select "file" from dirty_parts)
 """
@@ -51,6 +51,7 @@ class _Lot:
     since: datetime
     names: list[str]
     rows: list[int]
+    is_settled: bool
 
     def chosen(self, large_rows: int) -> list[str]:
         """As many as make a large part, at least two."""
@@ -74,8 +75,8 @@ def merge_next(store: Store, relation: str, pace: Pace = AT_REST, closed: dateti
 
 def _next_lot(store: Store, relation: str, pace: Pace, closed: datetime | None) -> _Lot | None:
     found = store.rows(
-        f"select since, list(name order by name) as names, list(held order by name) as rows from ({FRESH}) where layout <> '' "
-        "group by since, is_small, layout, is_open having count(*) >= if(is_open, $in_open, $in_closed) "
+        f"select since, list(name order by name) as names, list(held order by name) as rows, is_settled from ({FRESH}) where layout <> '' "
+        "group by since, is_small, layout, is_open, is_settled having count(*) >= if(is_open, $in_open, $in_closed) "
         "order by is_open desc, is_small desc, since limit 1",
         {"relation": relation, "large": LARGE_ROWS[relation], "small": SMALL_ROWS, "closed": closed, **asdict(pace)},
     )
@@ -91,7 +92,7 @@ def _exchange(store: Store, relation: str, lot: _Lot, names: list[str], target: 
             return 0
         stored_at = max((target.parent / name).stat().st_mtime for name in names)
         os.utime(target, (stored_at, stored_at))  # retention counts from when rows were stored
-        list_part(transaction, relation, target, lot.since, count, level=1)
+        list_part(transaction, relation, target, lot.since, count, level=1, is_settled=lot.is_settled)
         unlist(store, transaction, relation, names)
     return count
 

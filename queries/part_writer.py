@@ -10,12 +10,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+
+from queries.provenance_digits import with_digits
 
 ROWS_A_GROUP = 100_000
 BYTES_SORTED = 60 * 1024 * 1024  # together, as a row group, in memory: 100,000 requests, 70,000 spans
@@ -27,6 +30,7 @@ OWN_KEY = "joins_by_request_id"
 
 def write(path: Path, rows: pa.Table) -> Path:
     """Writes rows as one file, in their order. Gives its whole name, which says the layout of its columns (`queries.parts`)."""
+    rows = with_digits(rows)
     with opened(path, rows.schema) as part:
         part.write_table(rows, row_group_size=ROWS_A_GROUP)
     return _named(path, rows.schema)
@@ -37,7 +41,7 @@ def write_sorted(path: Path, chunks: Iterable[pa.Table]) -> tuple[Path, int]:
 
     Where there are no rows there is no file. Holds `BYTES_SORTED` of rows, twice. All chunks have the columns of the first.
     """
-    groups = _groups(chunks)
+    groups = map(with_digits, _groups(chunks))
     first = next(groups, None)
     if first is None:
         return path, 0
@@ -61,6 +65,19 @@ def opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
     except BaseException:
         path.unlink(missing_ok=True)
         raise
+
+
+def bounds(path: Path) -> dict[str, datetime | None]:
+    """When the rows of a part begin, first and last, and when the last of them ends, as its statistics have it; null where they do not."""
+    metadata = pq.read_metadata(path)
+    places = {metadata.schema.column(place).path: place for place in range(metadata.num_columns)}
+    found: dict[str, datetime | None] = {}
+    for name, column, choose in (("first_start", "started_at", min), ("last_start", "started_at", max), ("last_end", "ended_at", max)):
+        groups = [metadata.row_group(number).column(places[column]).statistics for number in range(metadata.num_row_groups)]
+        known = [group for group in groups if group is not None and group.has_min_max]
+        values = [group.min if choose is min else group.max for group in known]
+        found[name] = choose(values) if values and len(known) == len(groups) else None
+    return found
 
 
 def packed(rows: pa.Table) -> pa.Table:

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from queries.provenance_digits import DIGITS
+
 SEALED = ("spans", "requests")
+_STORED = f"columns(lambda name: name <> '{DIGITS}')"  # what only reports read (queries/provenance_digits.py)
 _WHOLE_SPANS = """
 select * exclude (numbers, joins_by_request_id) replace (
     case when joins_by_request_id then struct_update(signals, join_key := signals.request_id) else signals end as signals,
@@ -35,7 +38,7 @@ def stored_sql(hot: str, files: Iterable[Path | str]) -> str:
     for file in files:
         by_layout.setdefault(layout_of(Path(file).stem), []).append(quoted(file))
     readers = [f"read_parquet([{', '.join(some)}], union_by_name = {not layout})" for layout, some in by_layout.items()]
-    return " union all by name ".join(f"select * from {source}" for source in (hot, *readers))
+    return " union all by name ".join([f"select * from {hot}", *(f"select {_STORED} from {reader}" for reader in readers)])
 
 
 def layout_of(stem: str) -> str:

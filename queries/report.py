@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from queries import metric_sql
+from queries import metric_sql, report_contrast, report_degrees, report_levels, report_plain, report_quality, report_rates, report_rows
 from queries.metric_sql import MetricRow
+from queries.report_parts import Part, matched
+from queries.report_rows import REQUESTS, Source
 
-BLOCK_S = 300
-STRATUM = ("input_bucket", "temperature_bucket")
 COMPUTED_KEYS = {"hour": "date_trunc('hour', started_at)", "day": "date_trunc('day', started_at)"}
-OFF = "'off', 'none', '0', 'disabled', 'false'"
+OFF = report_contrast.OFF
 AGES_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -39,10 +39,12 @@ def report(
     until: datetime | None = None,
     where: str | None = None,
     lever: str = "speculation",
+    sources: Sequence[Source] = REQUESTS,
 ) -> Question:
     """One row per segment: the keys, `requests`, then each metric's value, n, coverage and provenance.
 
-    `columns` are those of `requests`; `where` is a stranger's text: such a statement may only be run by `queries.sandbox`.
+    `columns` are those of `requests`; `where` is a stranger's text: such a statement may only be run by `queries.sandbox`. `lever` is whose
+    arms contrasts compare. A label's word is null here: it is made of the row (`pipeline/bottleneck.py`).
 
     Times are parameters cast where they stand, so they may be given as text; nothing needs to be replaced in the statement afterwards.
 
@@ -51,25 +53,27 @@ def report(
     """
     _refuse_repeats("key", by)
     _refuse_repeats("metric", [metric.name for metric in metrics])
-    _refuse_clashes(by, metrics)
     keys = [(name, _key(name, columns)) for name in by]
-    plain = [metric for metric in metrics if metric.kind != "contrast"]
-    contrasts = [metric for metric in metrics if metric.kind == "contrast"]
     names = [f'"{name}"' for name, _ in keys]
-    items = [*names, "count(*) as requests"]
-    for metric in plain:
-        items += [*metric_sql.value_columns(metric), *metric_sql.said_columns(metric)]
-    parts = [f"base as ({_base(keys, since, until, where)})", f"plain as (select {', '.join(items)} from base group by all)"]
-    if not contrasts:
-        return _question(parts, "select * from plain" + _order(names), since, until)
-    parts += _contrast_parts(names, contrasts[0], lever)
-    chosen = ", ".join(_contrast_items(metric) for metric in contrasts)
-    matched = " and ".join(f"plain.{name} is not distinct from net.{name}" for name in names) or "true"
-    order = [name for name, _ in _ordered(metrics)]
-    select = f"select plain.*, {chosen}, net.net_itl_basis from plain left join net on {matched}"
-    return _question(
-        [*parts, f"joined as ({select})"], f"select {_columns(names, metrics, order)} from joined" + _order(names), since, until
-    )
+    asked = _Period(since, until)
+    conditions = " and ".join([*asked.conditions("started_at"), *([f"({where}\n)"] if where else [])])
+    found = [
+        report_plain.plain(names, metrics),
+        *report_levels.levels(names, metrics),
+        report_rates.rates(names, metrics, report_rows.period(" and ".join(asked.conditions("started_at")), sources, *asked.ends)),
+        report_contrast.contrasts(names, metrics, lever),
+        report_degrees.degrees(names, metrics),
+        report_quality.quality(names, metrics, " and ".join(asked.conditions("evaluated_at"))),
+    ]
+    parts = [part for part in found if part is not None]
+    shown = _shown(metrics, parts)
+    _refuse_clashes(by, shown)
+    rows = report_rows.rows(keys, metrics, _more(metrics), conditions, sources)
+    tables = [*rows, *(table for part in parts for table in part.tables)]
+    items = [*(f"plain.{name}" for name in names), "plain.requests", *(f'{text} as "{name}"' for name, (text, _) in shown.items())]
+    joins = "".join(f" left join {part.name} on {matched(names, 'plain', part.name)}" for part in parts[1:])
+    select = f"select {', '.join(items)} from plain{joins}" + _order(names)
+    return Question(f"with {', '.join(tables)} {select}", asked.params)
 
 
 def moment(text: str, now: datetime) -> datetime:
@@ -96,13 +100,11 @@ def _refuse_repeats(what: str, names: Sequence[str]) -> None:
         raise ReportError(msg)
 
 
-def _refuse_clashes(by: Sequence[str], metrics: Sequence[MetricRow]) -> None:
+def _refuse_clashes(by: Sequence[str], shown: Mapping[str, tuple[str, str]]) -> None:
     """Two columns of one name cannot be told apart: not by a reader, and not by the statement."""
-    owners = {name: metric.name for name, metric in _ordered(metrics)}
     for name in by:
-        owner = owners.get(f'"{name}"')
-        if owner:
-            msg = f"key {name!r} is also a column of metric {owner!r}: leave out one of them (a bucket may serve as key)"
+        if name in shown:
+            msg = f"key {name!r} is also a column of metric {shown[name][1]!r}: leave out one of them (a bucket may serve as key)"
             raise ReportError(msg)
 
 
@@ -120,100 +122,51 @@ def _key(name: str, columns: Sequence[str]) -> str:
     raise ReportError(msg)
 
 
-def _base(keys: list[tuple[str, str]], since: datetime | None, until: datetime | None, where: str | None) -> str:
-    taken = [f'{expression} as "{name}"' for name, expression in keys if expression != f'"{name}"']
-    conditions = []
-    if since:
-        conditions.append("started_at >= $since::timestamptz")
-    if until:
-        conditions.append("started_at < $until::timestamptz")
-    if where:
-        conditions.append(f"({where}\n)")
-    filtered = f" where {' and '.join(conditions)}" if conditions else ""
-    return f"select *{''.join(', ' + item for item in taken)} from requests{filtered}"
+def _shown(metrics: Sequence[MetricRow], parts: Sequence[Part]) -> dict[str, tuple[str, str]]:
+    """What is shown, in the order in which metrics were asked for: SQL and the metric it is of, by column."""
+    texts = {name: text for part in parts for name, text in part.shown.items()}
+    shown = {name: (texts[name], metric.name) for metric in metrics for name in _columns_of(metric) if name in texts}
+    return shown | {name: (text, "net_itl_s") for name, text in texts.items() if name not in shown}
 
 
-def _contrast_parts(names: list[str], metric: MetricRow, lever: str) -> list[str]:
-    """Net ITL: treated against control inside each block and stratum, control's time weighted as treated's tokens are."""
-    counted = metric_sql.counts(metric)
-    setting = f"levers['{lever}']"
-    by_setting = f"case when lower({setting}) in ({OFF}) then 'disabled_in_place' when {setting} is not null then 'treated' end"
-    arm = f"coalesce(arms['{lever}'], {by_setting})"
-    gaps = f"sum({metric_sql.arithmetic(metric.denominator)}) filter (where {counted})"
-    strata = [column for column in STRATUM if f'"{column}"' not in names]
-    stratum = ", ".join([*names, f"time_bucket(to_seconds({BLOCK_S}), started_at) as block", *strata])
-    sums = (
-        f"count(*) filter (where {counted}) as n, sum(decode_s) filter (where {counted}) as busy_s, "
-        f"{gaps} as gaps, avg(ttft_s) as mean_ttft_s"
-    )
-    same = " and ".join(f"t.{column} is not distinct from c.{column}" for column in [*names, "block", *strata])
-    keys = "".join(f"t.{name}, " for name in names)
-    extra = "t.n * greatest(0, coalesce(t.mean_ttft_s - c.mean_ttft_s, 0))"
-    pairs = (
-        f"select {keys}t.n, t.busy_s + {extra} as net_s, t.gaps, t.gaps * c.busy_s / nullif(c.gaps, 0) as control_s, "
-        "c.gaps > 0 as is_matched from (select * from arms where arm = 'treated' and gaps > 0) t "
-        f"left join (select * from arms where arm = 'control') c on {same}"
-    )
-    matched = "filter (where is_matched)"
-    treated = (
-        f"select {''.join(f'{name}, ' for name in names)}sum(n) as treated_n, sum(n) {matched} as matched_n, "
-        f"sum(net_s) / sum(gaps) as treated_itl_s, 1 - sum(net_s) {matched} / sum(control_s) {matched} as gain "
-        "from pairs group by all"
-    )
-    every = (
-        f"select {''.join(f'{name}, ' for name in names)}sum(decode_s) filter (where {counted}) "
-        f"/ {gaps} as every_itl_s, count(*) filter (where {counted}) as n, "
-        f"count(*) filter (where {metric_sql.known(metric)}) / nullif(count(*), 0) as coverage, "
-        f"{metric_sql.said_columns(metric)[2]} from base group by all"
-    )
-    joined = " and ".join(f"every_request.{name} is not distinct from treated.{name}" for name in names) or "true"
-    net = (
-        f"select every_request.* rename ({metric.name}_provenance as said), gain, treated_n, matched_n, "
-        "treated_itl_s, case when matched_n > 0 then 'control' when n > 0 then 'tpot' end as net_itl_basis "
-        f"from every_request left join treated on {joined}"
-    )
-    return [
-        f"arms as (select {stratum}, {arm} as arm, {sums} from base group by all)",
-        f"pairs as ({pairs})",
-        f"treated as ({treated})",
-        f"every_request as ({every})",
-        f"net as ({net})",
-    ]
+def _columns_of(metric: MetricRow) -> list[str]:
+    tags = ("", *(f"_{tag}" for tag, _ in metric_sql.QUANTILES), "_n", "_coverage", "_provenance", "_totals", "_evidence")
+    return [f"{metric.name}{tag}" for tag in tags]
 
 
-def _contrast_items(metric: MetricRow) -> str:
-    on_control = "net.net_itl_basis = 'control'"
-    if metric.name == "net_itl_gain":
-        return (
-            "net.gain as net_itl_gain, coalesce(net.matched_n, 0)::bigint as net_itl_gain_n, "
-            "net.matched_n / nullif(net.treated_n, 0) as net_itl_gain_coverage, "
-            "case when net.gain is not null then 'derived' end as net_itl_gain_provenance"
-        )
-    return (
-        f"case when {on_control} then net.treated_itl_s else net.every_itl_s end as {metric.name}, "
-        f"coalesce(case when {on_control} then net.treated_n else net.n end, 0)::bigint as {metric.name}_n, "
-        f"net.coverage as {metric.name}_coverage, net.said as {metric.name}_provenance"
-    )
-
-
-def _ordered(metrics: Sequence[MetricRow]) -> list[tuple[str, MetricRow]]:
-    found: list[tuple[str, MetricRow]] = []
+def _more(metrics: Sequence[MetricRow]) -> set[str]:
+    """The columns of `requests` that a metric's kind reads, beside those of its arithmetic."""
+    more: set[str] = set()
     for metric in metrics:
-        tags = [f"{metric.name}_{tag}" for tag, _ in metric_sql.QUANTILES] if metric.kind == "quantile" else [metric.name]
-        found += [(f'"{name}"', metric) for name in [*tags, *(f"{metric.name}_{said}" for said in ("n", "coverage", "provenance"))]]
-    return found
-
-
-def _columns(names: list[str], metrics: Sequence[MetricRow], order: list[str]) -> str:
-    has_contrast = any(metric.kind == "contrast" for metric in metrics)
-    return ", ".join([*names, "requests", *order, *(["net_itl_basis"] if has_contrast else [])])
+        more.update({"slope": ("started_at",), "rate": ("replica", "ended_at")}.get(metric.kind, ()))
+        more.update(report_contrast.COLUMNS if metric.name in report_contrast.NAMES else ())
+        more.update(report_degrees.COLUMNS if metric.name == report_degrees.NAME else ())
+        more.update(report_quality.COLUMNS if metric.name == report_quality.NAME else ())
+    return more
 
 
 def _order(names: list[str]) -> str:
     times = [name for name in names if name in ('"hour"', '"day"')]
-    return " order by " + ", ".join([*times, "requests desc", *(name for name in names if name not in times)])
+    order = [*times, "requests desc", *(name for name in names if name not in times)]
+    return " order by " + ", ".join(f"plain.{name}" for name in order)
 
 
-def _question(parts: list[str], select: str, since: datetime | None, until: datetime | None) -> Question:
-    params = {name: value for name, value in (("since", since), ("until", until)) if value is not None}
-    return Question(f"with {', '.join(parts)} {select}", params)
+@dataclass(frozen=True, slots=True)
+class _Period:
+    """The period that is asked for."""
+
+    since: datetime | None
+    until: datetime | None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {name: value for name, value in (("since", self.since), ("until", self.until)) if value is not None}
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """Both ends as SQL; empty where there is none."""
+        return ("$since::timestamptz" if self.since else "", "$until::timestamptz" if self.until else "")
+
+    def conditions(self, column: str) -> list[str]:
+        since, until = self.ends
+        return [f"{column} {sign} {end}" for sign, end in ((">=", since), ("<", until)) if end]

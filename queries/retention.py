@@ -38,15 +38,24 @@ class _Table:
     name: str
     time: str
     stored: str | None = None  # the column that says when a row was stored, where there is one
+    only: str = "true"  # which rows may go at all
 
+
+_SUMMED_UP = "date_trunc('{0}', started_at) in (select started_at from cell_periods where tier = '{0}' and state <> 'open')"
 
 # What goes with a relation, in this order: an effect without its cells is history, cells without it would be compared again.
 TABLES: dict[str, tuple[_Table, ...]] = {
     "spans": (_Table("spans_hot", "started_at", "received_at"),),
     "samples": (_Table("samples_hot", "observed_at", "received_at"),),
-    "requests": (_Table("requests_hot", "started_at"), _Table("imported_requests", "started_at", "received_at")),
+    "requests": (
+        _Table("requests_hot", "started_at"),
+        _Table("imported_requests", "started_at", "received_at"),
+        _Table("suspicions", "until", "suspected_at"),
+    ),
+    "block_cells": tuple(_Table(name, "started_at", only=_SUMMED_UP.format("hour")) for name in ("block_cells", "block_histograms")),
+    "hour_cells": tuple(_Table(name, "started_at", only=_SUMMED_UP.format("day")) for name in ("hour_cells", "hour_histograms")),
     "cells": (
-        _Table("cells", "block_started_at"),
+        *(_Table(name, "started_at") for name in ("day_cells", "day_histograms", "fleet_cells", "fleet_histograms")),
         _Table("effects", "until"),
         _Table("closed_blocks", "until"),
         _Table("sampling", "window_started_at"),
@@ -85,12 +94,6 @@ def leave_settled(store: Store) -> int:
     """Takes off what waits for assembly the late spans whose request was made of spans that are gone; gives how many traces."""
     found = store.rows("select min(since) as since, max(until) as until from dirty_traces")[0]
     return _leave(store, "spans", found, "retention_settled", {})
-
-
-def leave_measured(store: Store, block_s: int) -> int:
-    """Takes off what waits to be measured the blocks whose cells were made of requests that are gone; gives how many."""
-    asked = "select min(block_started_at) as since, max(block_started_at) + to_seconds($block_s) as until from dirty_blocks"
-    return _leave(store, "requests", store.rows(asked, {"block_s": block_s})[0], "retention_measured", {"block_s": block_s})
 
 
 def _leave(store: Store, relation: str, period: dict[str, Any], question: str, params: dict[str, Any]) -> int:
@@ -167,7 +170,7 @@ def _drop_old(store: Store, table: _Table, rule: Rule, now: datetime) -> int:
 
 
 def _drop_bucket(store: Store, table: _Table, before: datetime, reason: str, now: datetime, bucket: str) -> int:
-    old = f'"{table.time}" < $before' + (f" and {table.stored} < $before" if table.stored else "")
+    old = f'{table.only} and "{table.time}" < $before' + (f" and {table.stored} < $before" if table.stored else "")
     oldest = store.rows(f'select min("{table.time}") as oldest from {table.name} where {old}', {"before": before})[0]["oldest"]
     if oldest is None:
         return 0

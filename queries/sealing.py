@@ -62,8 +62,9 @@ def withdraw(store: Store, transaction: Transaction) -> None:
     """Takes the requests that the traces of `working_traces` replace out of the parts; the transaction then writes them anew."""
     span = "(select min(replaced_since) from working_traces) as since, (select max(replaced_until) from working_traces) as until"
     near = transaction.frame(
-        f'select parts."file", parts.since, parts.until, parts.level from parts, (select {span}) as near '
-        "where relation = 'requests' and parts.until > near.since and parts.since <= near.until"
+        f'select parts."file", parts.since, parts.until, parts.level, parts.is_settled from parts, (select {span}) as near '
+        "where relation = 'requests' and coalesce(last_start, parts.until) >= near.since "
+        "and coalesce(first_start, parts.since) <= near.until"
     )
     replaced = (
         "exists (select 1 from working_traces w where w.trace_id = part.trace_id "
@@ -73,20 +74,20 @@ def withdraw(store: Store, transaction: Transaction) -> None:
         source = f"read_parquet([{quoted(store.parts / 'requests' / row['file'])}]) as part"
         if transaction.frame(f"select 1 from {source} where {replaced} limit 1").is_empty():
             continue
-        _replace(transaction, "requests", row["file"])
+        replace(transaction, "requests", row["file"])
         kept = transaction.tables(f"select part.* from {source} where not {replaced}")
-        _write(store, transaction, "requests", (row["since"], row["until"]), kept, row["level"])
+        _write(store, transaction, "requests", (row["since"], row["until"]), kept, row["level"], is_settled=row["is_settled"])
         refresh(store, transaction, "requests")
 
 
 def unlist(store: Store, transaction: Transaction, relation: str, names: list[str]) -> None:
     """Takes parts out of a relation. Their files are deleted once nobody reads them (`queries.sweep`)."""
     for name in names:
-        _replace(transaction, relation, name)
+        replace(transaction, relation, name)
     refresh(store, transaction, relation)
 
 
-def _replace(transaction: Transaction, relation: str, name: str) -> None:
+def replace(transaction: Transaction, relation: str, name: str) -> None:
     named = {"relation": relation, "file": name}
     transaction.execute('delete from parts where relation = $relation and "file" = $file', named)
     transaction.execute('insert into replaced_parts (relation, "file") values ($relation, $file)', named)
@@ -95,8 +96,8 @@ def _replace(transaction: Transaction, relation: str, name: str) -> None:
 def _seal(store: Store, relation: str, watermark: datetime) -> int:
     cutoff = (watermark - SEAL_AFTER).replace(minute=0, second=0, microsecond=0)
     hours = store.rows(
-        f"select date_trunc('hour', started_at) as since, count(*) as held from {relation}_hot where started_at < $cutoff "
-        "group by since order by since",
+        f"select date_trunc('hour', started_at) as since, count(*) as held from {relation}_hot "
+        f"where started_at < $cutoff and {_movable(relation)} group by since order by since",
         {"cutoff": cutoff},
     )
     of_sealed = {"relation": relation, "level": SEALED_LEVEL}
@@ -109,7 +110,7 @@ def _seal(store: Store, relation: str, watermark: datetime) -> int:
 
 def _seal_hour(store: Store, relation: str, since: datetime) -> int:
     hour = {"since": since, "until": since + timedelta(hours=1)}
-    inside = "started_at >= $since and started_at < $until"
+    inside = f"started_at >= $since and started_at < $until and {_movable(relation)}"
     with store.write() as transaction:
         rows = transaction.tables(f"select * from {relation}_hot where {inside}", hour)
         count = _write(store, transaction, relation, (since, hour["until"]), rows, SEALED_LEVEL)
@@ -118,28 +119,48 @@ def _seal_hour(store: Store, relation: str, since: datetime) -> int:
     return count
 
 
+def _movable(relation: str) -> str:
+    """Which hot rows may be sealed: a request that is still to be settled would be written twice."""
+    return "is_settled is distinct from false" if relation == "requests" else "true"
+
+
 def _write(
-    store: Store, transaction: Transaction, relation: str, period: tuple[datetime, datetime], rows: Iterable[pa.Table], level: int
+    store: Store,
+    transaction: Transaction,
+    relation: str,
+    period: tuple[datetime, datetime],
+    rows: Iterable[pa.Table],
+    level: int,
+    *,
+    is_settled: bool = True,
 ) -> int:
     """Writes rows of a period as a new part and lists it; gives how many there were."""
     since, until = period
     path, count = part_writer.write_sorted(fresh_path(store, relation, f"{since:{HOUR}}"), map(part_writer.packed, rows))
     if count:
         sync(path)
-        list_part(transaction, relation, path, since, count, level=level, until=until)
+        list_part(transaction, relation, path, since, count, level=level, until=until, is_settled=is_settled)
     return count
 
 
 def list_part(
-    transaction: Transaction, relation: str, path: Path, since: datetime, count: int, *, level: int, until: datetime | None = None
+    transaction: Transaction,
+    relation: str,
+    path: Path,
+    since: datetime,
+    count: int,
+    *,
+    level: int,
+    until: datetime | None = None,
+    is_settled: bool = True,
 ) -> None:
     """Makes a file of an hour's rows, or of those before `until`, part of the store, once the transaction commits; else it goes."""
     listed = {"relation": relation, "file": path.name, "since": since, "until": until or since + timedelta(hours=1), "rows": count}
-    listed |= {"bytes": path.stat().st_size, "level": level}
+    listed |= {"bytes": path.stat().st_size, "level": level, "is_settled": is_settled, **part_writer.bounds(path)}
     transaction.files.append(path)
     transaction.execute(
-        'insert into parts (relation, "file", since, until, "rows", bytes, level) '
-        "values ($relation, $file, $since, $until, $rows, $bytes, $level)",
+        'insert into parts (relation, "file", since, until, "rows", bytes, level, is_settled, first_start, last_start, last_end) '
+        "values ($relation, $file, $since, $until, $rows, $bytes, $level, $is_settled, $first_start, $last_start, $last_end)",
         listed,
     )
 

@@ -86,7 +86,7 @@ def test_a_stated_bucket_is_kept_and_an_impossible_value_is_set_aside(tmp_path: 
     assert list(put_files(Here(Local(room), "load:x"), [tmp_path / "file"])) == []
     room.drain()
     found = room.frame("select input_bucket, cached_tokens, flags from requests order by request_id").rows()
-    assert found == [("mine", 600, []), ("512-2047", None, ["quarantined"])]
+    assert found == [("mine", 600, []), ("512-2047", None, ["quarantined", "trap:cached_above_prompt"])]
     room.close()
 
 

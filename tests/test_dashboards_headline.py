@@ -102,10 +102,10 @@ def test_what_was_measured_or_came_of_late_is_marked(tmp_path: Path) -> None:
     dashboards_rows.fill(store)
     old, new = canonical({"model": "old"}), canonical(FLEETS[-1].keys)
     with store.write() as transaction:
-        cell = "0, 0.0, 0.0, 0.0, 0.0, 0.0)"
-        transaction.execute(
-            f"insert into cells values ($s, 'speculation', 'treated', null, $at, 'requests', {cell}", {"s": old, "at": DAY_START}
-        )
+        transaction.execute("insert into cell_segments (segment_id, segment) values (1, $s)", {"s": old})
+        transaction.execute("insert into cell_series values (1, 1, 'speculation', 'treated', null, null, false)")
+        transaction.execute("insert into cell_metrics values (1, 'requests')")
+        transaction.execute("insert into block_cells values (1, $at, 1, 0, 0, 0, 0, 0, 0, 0, 0)", {"at": DAY_START})
         transaction.execute("insert into closed_blocks (until) values ($at)", {"at": DAY_START + timedelta(minutes=5)})
     told = unjudged.whys(StoreReader(store), [old, new, canonical({"model": "none"})], "speculation", DAY_START, NOW)
     store.close()

@@ -35,6 +35,9 @@ def test_the_file_in_the_data_folder_is_read_and_the_environment_wins(tmp_path: 
         ("[[receivers]]\nname = 'a'\nurl = 'http://127.0.0.1'\n", "takes exactly one of secret, secret_file and secret_env"),
         ("[[receivers]]\nname = 'a'\nurl = 'ftp://x'\nsecret = 'whsec_AAAA'\n", "url takes http"),
         ("[[receivers]]\nname = 'a'\nurll = 'http://x'\n", "urll"),
+        ("[slo]\nttft_s = 0\n", r"\[slo\] ttft_s: Expected `float` > 0.0"),
+        ("[slo]\ne2e_s = nan\n", r"\[slo\] e2e_s: Expected `float` > 0.0"),
+        ("[slo]\ntpot = 1.0\n", r"\[slo\] key 'tpot' is unknown; did you mean 'tpot_s'?"),
     ],
 )
 def test_a_wrong_file_is_refused_with_the_place(tmp_path: Path, text: str, told: str) -> None:

@@ -11,13 +11,20 @@ import pytest
 
 from leverwatch.config import Config, SqlConfig
 from leverwatch.engine_room import EngineRoom
-from pipeline.metrics import METRICS, Metric, chosen
+from pipeline.metrics import CORE, METRICS, Metric, Slo, chosen, with_slo
+from queries import metric_sql
 from queries.report import ReportError, moment, report
 from queries.store import Store
 
 GOLDEN = Path(__file__).parent / "golden"
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
 COLUMNS = ["model", "tenant", "started_at"]
+SHOWN = (*CORE, "tpot_s", "ttft_s", "batch_at_admission", "error_rate", "abort_rate", "prefill_avoided_s")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(tmp_path_factory.mktemp("metric_sql"))
 
 
 def assert_matches_golden(name: str, text: str, update: bool) -> None:
@@ -35,9 +42,56 @@ def test_report_of_the_core_metrics_by_model_and_arm(update_golden: bool) -> Non
     assert asked.params == {"since": NOW}
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
-def test_report_of_each_metric(metric: Metric, update_golden: bool) -> None:
+@pytest.mark.parametrize("metric", chosen(SHOWN), ids=lambda metric: metric.name)
+def test_report_of_a_metric(metric: Metric, update_golden: bool) -> None:
     assert_matches_golden(f"report_of_{metric.name}", report([metric], COLUMNS).sql, update_golden)
+
+
+def test_what_counts_and_what_it_adds_of_every_metric(update_golden: bool) -> None:
+    told = []
+    for metric in with_slo(Slo(0.5, 0.05, 30.0)):
+        parts = {
+            "numerator": metric.numerator,
+            "denominator": metric.denominator,
+            "times": metric.times,
+            "percentiles": metric.percentiles_of,
+        }
+        told += [f"-- {metric.name}, where {metric_sql.counts(metric)}"]
+        told += [f"{metric_sql.arithmetic(text)} as {part}" for part, text in parts.items() if text not in ("", "1")]
+    path = GOLDEN / "metric_sql.txt"
+    if update_golden:
+        path.write_text("\n".join(told) + "\n", encoding="utf-8")
+    assert path.read_text(encoding="utf-8").splitlines() == told
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_what_is_known_is_never_null_and_what_counts_is_known(store: Store, metric: Metric) -> None:
+    virtual = "".join(f"null::double as {name}, " for name in metric_sql.virtual_columns(metric))
+    row = pl.DataFrame({"request_id": ["a"], "trace_id": ["t"], "started_at": [NOW], "ended_at": [NOW], "outcome": ["ok"]})
+    with store.write() as transaction:
+        transaction.execute("delete from requests_hot")
+        transaction.insert("requests_hot", row)
+        asked = f"select {metric_sql.known(metric)} as known, {metric_sql.counts(metric)} as counts from (select {virtual}* from requests)"
+        (known, counts), *_ = transaction.frame(asked).rows()
+    assert known is not None
+    assert known or not counts
+
+
+def test_a_condition_whose_columns_are_asked_for_anyway_is_asked_once() -> None:
+    (metric,) = chosen(("interconnect_efficiency",))
+    assert metric_sql.known(metric) == "kv_transfer_bytes is not null and kv_transfer_s is not null and link_peak_bytes_per_s is not null"
+
+
+def test_a_truth_that_is_known_without_every_column_is_asked_as_a_whole() -> None:
+    (metric,) = chosen(("good_fraction",), Slo(ttft_s=0.5))
+    good = "((outcome == 'ok') and (ttft_s::double <= 0.5e0)) is not null"
+    assert metric_sql.known(metric) == f"{good} and outcome is not null"
+
+
+def test_percentiles_read_more_columns_than_say_what_is_known() -> None:
+    (metric,) = chosen(("tpot_s",))
+    assert metric_sql.columns_of(metric) == ["decode_s", "output_tokens"]
+    assert metric_sql.read_columns(metric) == ["decode_s", "output_tokens", "tpot_s"]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ HOUR = datetime(2026, 11, 29, 10, tzinfo=UTC)
 VALUES = {
     "VARCHAR": "'x'",
     "BIGINT": "7",
+    "INTEGER": "7",
+    "SMALLINT": "7",
+    "UBIGINT": "7",
     "DOUBLE": "0.5",
     "BOOLEAN": "true",
     "TIMESTAMP WITH TIME ZONE": "timestamptz '2026-11-29 10:30:00+00'",
@@ -50,7 +53,7 @@ def fill(store: Store) -> dict[str, list[dict[str, Any]]]:
 
 
 def tables(store: Store) -> list[str]:
-    found = store.rows("select table_name from duckdb_tables() where table_name not in ('schema_version', 'parts', 'replaced_parts') order by all")
+    found = store.rows("select table_name from duckdb_tables() where table_name not in ('schema_version', 'parts', 'replaced_parts', 'dirty_blocks') order by all")
     return [str(row["table_name"]) for row in found]
 
 
@@ -116,7 +119,7 @@ def test_a_step_that_fails_says_which_and_leaves_the_rows_and_a_copy(tmp_path: P
     old = Store(tmp_path)
     rows = fill(old)
     old.close()
-    at(*STEPS, (NEWEST + 1, "alter table cells add column extra bigint;\nalter table nowhere add column extra bigint;"))
+    at(*STEPS, (NEWEST + 1, "alter table effects add column extra bigint;\nalter table nowhere add column extra bigint;"))
     with pytest.raises(SchemaError, match=rf"live.duckdb: step {NEWEST + 1} of the schema fails.*nowhere.*live.schema-{NEWEST}.duckdb"):
         Store(tmp_path)
     at(*STEPS)
@@ -124,7 +127,7 @@ def test_a_step_that_fails_says_which_and_leaves_the_rows_and_a_copy(tmp_path: P
     assert {name: again.rows(f'select * from "{name}"') for name in rows} == rows
     again.close()
     with duckdb.connect(str(tmp_path / f"live.schema-{NEWEST}.duckdb")) as copy:
-        assert copy.execute("select count(*) from cells").fetchone() == (1,)
+        assert copy.execute("select count(*) from effects").fetchone() == (1,)
 
 
 def test_one_copy_is_kept_and_a_folder_of_this_schema_gets_none(tmp_path: Path, at: Any) -> None:
@@ -139,7 +142,7 @@ def test_one_copy_is_kept_and_a_folder_of_this_schema_gets_none(tmp_path: Path, 
 
 def test_without_a_copy_nothing_is_migrated(tmp_path: Path, at: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     Store(tmp_path).close()
-    at(*STEPS, (NEWEST + 1, "drop table cells"))
+    at(*STEPS, (NEWEST + 1, "drop table effects"))
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
@@ -149,7 +152,7 @@ def test_without_a_copy_nothing_is_migrated(tmp_path: Path, at: Any, monkeypatch
         Store(tmp_path)
     at(*STEPS)
     store = Store(tmp_path)
-    assert store.rows("select count(*) as n from cells") == [{"n": 0}]
+    assert store.rows("select count(*) as n from effects") == [{"n": 0}]
     store.close()
 
 

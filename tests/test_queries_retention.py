@@ -105,20 +105,21 @@ def test_a_round_is_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> No
 
 def cells(store: Store, *ages: timedelta) -> None:
     rows = [
-        {"segment": "{}", "lever": "l", "arm": "treated", "block_started_at": NOW - age, "metric": "m", "n": 1}
-        | dict.fromkeys(("num", "den", "num_sq", "den_sq", "num_den"), 1.0)
+        {"series_id": 1, "metric_id": 1, "started_at": NOW - age, "n": 1, "known": 1}
+        | dict.fromkeys(("num", "den", "num_sq", "den_sq", "num_den", "times"), 1.0)
         for age in ages
     ]
     with store.write() as transaction:
-        transaction.insert("cells", pl.DataFrame(rows))
+        transaction.insert("block_cells", pl.DataFrame(rows))
+        transaction.execute("insert into cell_periods select distinct 'hour', date_trunc('hour', started_at), 'summed' from block_cells")
 
 
 def test_a_table_goes_day_by_day_counted_back_from_its_newest_row(store: Store) -> None:
     cells(store, 500 * DAY, 500 * DAY - HOUR, 499 * DAY, 100 * DAY)
-    assert drop_all(store, Rule("cells", 400 * DAY)) == 0
+    assert drop_all(store, Rule("block_cells", 400 * DAY)) == 0
     cells(store, timedelta(0))
-    assert [retention.drop_next(store, Rule("cells", 400 * DAY), NOW) for _ in range(3)] == [2, 1, 0]
-    assert store.rows("select count(*) as n from cells") == [{"n": 2}]
+    assert [retention.drop_next(store, Rule("block_cells", 400 * DAY), NOW) for _ in range(3)] == [2, 1, 0]
+    assert store.rows("select count(*) as n from block_cells") == [{"n": 2}]
 
 
 def test_an_old_score_that_came_late_stays(store: Store) -> None:
@@ -206,8 +207,16 @@ def test_holdings_count_hot_and_sealed_rows(store: Store) -> None:
     put(store, 100 * HOUR)
     cells(store, HOUR)
     found = {holding.relation: holding for holding in holdings(store)}
-    assert found["requests"].rows == found["requests"].files == found["cells"].rows == 1
+    assert found["requests"].rows == found["requests"].files == found["block_cells"].rows == 1
     assert found["requests"].bytes > 0
     assert found["requests"].oldest == (NOW - 100 * HOUR).replace(minute=0)
     assert found["spans"].rows == 0
     assert found["spans"].oldest is None
+
+
+def test_cells_of_blocks_stay_until_their_hour_is_summed_up(store: Store) -> None:
+    cells(store, 500 * DAY, 400 * DAY, timedelta(0))
+    with store.write() as transaction:
+        transaction.execute("update cell_periods set state = 'open' where started_at < $at", {"at": NOW - 450 * DAY})
+    assert drop_all(store, Rule("block_cells", 14 * DAY)) == 1
+    assert store.rows("select count(*) as n from block_cells where started_at < $at", {"at": NOW - 450 * DAY}) == [{"n": 1}]

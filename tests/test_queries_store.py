@@ -99,7 +99,7 @@ def test_a_damaged_database_or_log_is_one_sentence_with_what_to_do(tmp_path: Pat
     with pytest.raises(StoreError, match=r"live.duckdb: cannot be opened; its log is damaged: .* move .*live.duckdb.wal away"):
         Store(tmp_path)
     log.unlink()
-    for damaged in (whole[:4096] + bytes(3000) + whole[7096:], whole[: len(whole) // 2], b"x" * len(whole), b""):
+    for damaged in (whole[:4096] + bytes(8192) + whole[12288:], whole[: len(whole) // 4], b"x" * len(whole), b""):
         file.write_bytes(damaged)
         with pytest.raises(StoreError, match=r"live.duckdb: cannot be opened; it is damaged: put it back from a snapshot"):
             Store(tmp_path)
@@ -133,18 +133,26 @@ def test_snapshots_see_one_moment(store: Store) -> None:
 STAGES = {
     "load_kinds": "staged", "load_spans": "staged", "load_staged_dirty": "staged", "load_stage": "incoming", "load_dirty": "incoming",
     "load_watermarks": "incoming", "load_lever_settings": "incoming", "assemble_take_fresh": "touched",
-    "assemble_requests": "incoming", "assemble_spans": "working_traces", "assemble_dirty_blocks": "working_traces",
+    "assemble_requests": "incoming", "assemble_spans": "working_traces",
     "assemble_set_aside": "working_traces",
     "assemble_forget": "working_traces", "assemble_forget_quarantine": "working_traces",
-    "measure_requests": "working_blocks", "measure_reopen": "working_blocks", "compare_insert": "incoming",
+    "compare_reopen": "working_blocks", "compare_ends": "working_blocks", "compare_insert": "incoming",
+    "settle_correct": "blocks",
     "load_samples_stage": "incoming_samples", "load_samples_kinds": "staged_samples", "load_samples": "staged_samples",
     "load_evaluations_stage": "incoming_evaluations", "load_evaluations_kinds": "staged_evaluations",
     "load_evaluations": "staged_evaluations",
     "load_imported_stage": "incoming_imported", "load_imported_kinds": "staged_imported", "load_imported": "staged_imported",
-    "import_requests": "incoming_pairs", "import_dirty_blocks": "working_imports",
+    "import_requests": "incoming_pairs",
+    "guard_prolong": "suspicions", "guard_record": "suspicions",
     "assemble_partners": "keys", "assemble_awaited": "keys", "sampling_spans": "sampling_windows",
+    "cell_admit": "working_cells", "cell_admit_other": "working_cells", "cell_place": "working_cells",
+    "cell_series": "placed_cells", "cell_numbers": "placed_cells", "cell_metrics": "named_metrics",
 }  # fmt: skip
 SHAPES = {
+    "working_cells": "create temp table working_cells as select 0::uinteger as cell, g.* exclude (segment_id), s.* exclude "
+    "(series_id, segment_id), now() as block_started_at from cell_segments g, cell_series s",
+    "placed_cells": "create temp table placed_cells as select 0::uinteger as cell, * exclude (series_id) from cell_series",
+    "named_metrics": "create temp table incoming as select 0 as place, '' as metric",
     "staged": "create temp table staged as select *, 0::bigint as arrival, true as is_new, false as differs from spans_hot",
     "incoming": "create temp table incoming as select *, 0::bigint as arrival from {}",
     "incoming_samples": "create temp table incoming as select *, 0::bigint as arrival from samples_hot",
@@ -154,7 +162,7 @@ SHAPES = {
     "staged_imported": "create temp table staged_imported as "
     "select * exclude (is_taken), 0::bigint as arrival, true as is_new from imported_requests",
     "incoming_pairs": "create temp table incoming as "
-    "select * exclude (provenance), [{{'key': '', 'value': ''}}] as provenance from requests_hot",
+    "select * exclude (provenance, is_settled), [{{'key': '', 'value': ''}}] as provenance from requests_hot",
     "working_imports": "create temp table working_imports as select * from imported_requests",
     "staged_evaluations": "create temp table staged_evaluations as select *, 0::bigint as arrival, true as is_new from evaluations",
     "touched": "create temp table incoming as select '' as trace_id, now() as since, now() as until",
@@ -164,6 +172,8 @@ SHAPES = {
     "now() as until, 1 as counted",
     "working_traces": "create temp table working_traces as select '' as trace_id, now() as since, now() as until, "
     "now() as replaced_since, now() as replaced_until",
+    "blocks": "create temp table incoming as select now() as block_started_at, now() as corrected_at, 1 as added, 0 as removed",
+    "suspicions": "create temp table incoming as select * exclude (suspected_at) from suspicions",
     "working_blocks": "create temp table working_blocks as select now() as block_started_at",
 }
 
@@ -174,13 +184,14 @@ def test_every_question_binds_against_the_schema(store: Store, name: str) -> Non
     assert text.startswith("-- ")
     stage = STAGES.get(name)
     with store.snapshot() as transaction:
+        transaction.execute("create temp view near_spans as select * from spans")
         if name in ("assemble_requests", "assemble_partners"):
             transaction.execute(SHAPES["working_traces"])
         if name == "compare_insert":
             transaction.execute("create temp table incoming as select * from effects")
         elif stage:
             source = (
-                "(select * exclude (provenance), [{'key': '', 'value': ''}] as provenance from requests_hot)"
+                "(select * exclude (provenance, is_settled), [{'key': '', 'value': ''}] as provenance from requests_hot)"
                 if name == "assemble_requests"
                 else "spans_hot"
             )

@@ -15,6 +15,7 @@ from dashboards import templating
 _QUERIES = {
     "/api/report": {"by": "model", "since": "24h"},
     "/api/effects": {"lever": "speculation"},
+    "/api/explain": {"a": "slow", "since": "24h"},
     "/api/flips": {"limit": "5"},
 }
 _BODIES = {"/api/sql": {"sql": "select model, count(*) as requests from requests group by model", "limit": 100}}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from dashboards import flips, segment_charts, segment_table, templating, theme, unjudged
+from dashboards import doubts, flips, segment_charts, segment_table, templating, theme, unjudged
 from dashboards.arriving import Arriving, arriving
 from dashboards.charts import Figure, Period
 from dashboards.choice import KEYS, PERIODS, Choice, choice, title
@@ -33,6 +33,7 @@ def draw(reader: Reader, query: Mapping[str, str], now: datetime) -> str:
         arriving=here,
         rows=rows[:SHOWN_ROWS],
         left_out=max(0, len(rows) - SHOWN_ROWS),
+        doubts=doubts.told(reader, chosen.since, chosen.until),
         headline=headline(rows),
         shows_after=unjudged.SHOWS_AFTER,
         headings=[by_name()[name] for name, _ in segment_table.COLUMNS],

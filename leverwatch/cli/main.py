@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from leverwatch.version import __version__
 
-COMMANDS = ("serve", "demo", "load", "report", "sql", "policy", "doctor", "snapshot", "tap")
+COMMANDS = ("serve", "demo", "load", "report", "effects", "explain", "sql", "policy", "doctor", "snapshot", "tap")
 OURS = ("alerts", "collectors", "dashboards", "demo", "leverwatch", "pipeline", "queries")
 
 
@@ -47,7 +47,9 @@ def _is_told(error: Exception) -> bool:
 
 def _one_line(error: Exception) -> str:
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-    return " ".join(text.split()) or type(error).__name__
+    hint = str(getattr(error, "hint", "") or "")
+    told = " ".join(text.split()) or type(error).__name__
+    return f"{told}; {' '.join(hint.split())}" if hint and hint not in told else told
 
 
 if __name__ == "__main__":

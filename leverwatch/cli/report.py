@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from leverwatch.cli import common, dropped
+from leverwatch.cli import common, doubted, dropped
 from leverwatch.connection import Connection, names
 from queries.sandbox import SqlError
 
@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     """Prints or writes the report."""
     with common.connection(args) as connection:
         frame = _asked(connection, args)
-        for sentence in dropped.told(connection, args.since, args.until, datetime.now(UTC)):
+        period = args.since, args.until, datetime.now(UTC)
+        for sentence in (*dropped.told(connection, *period), *doubted.told(connection, *period)):
             print(f"leverwatch: {sentence}", file=sys.stderr)
     if args.format == "table":
         frame = long_form(frame, names(args.by) or ())

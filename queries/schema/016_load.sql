@@ -1,5 +1,5 @@
 -- What a request met where it ran, joined when its period has ended (settling): load, shares of a replica's and a link's time, and counts
--- by exposure; and what a response tap saw of the stream. `is_settled` is true once that was done, whatever was found.
+-- by exposure; and what a response tap saw of the stream. `is_settled` is false until that was done, whatever is found then.
 alter table requests_hot add column kv_block_tokens bigint;
 alter table requests_hot add column gpu_s double;
 alter table requests_hot add column kv_link_s double;
@@ -53,8 +53,28 @@ select * exclude (numbers, joins_by_request_id) replace (
 )
 from stored_spans;
 
--- A part of requests holds settled ones, or none.
+-- A part of requests holds settled ones, or none. What starts and ends it holds are known of newer parts: null stands for its hours.
 alter table parts add column is_settled boolean default true;
+alter table parts add column first_start timestamptz;
+alter table parts add column last_start timestamptz;
+alter table parts add column last_end timestamptz;
+
+-- What was measured by blocks stays; blocks that still waited are measured anew, with all that is stored of their hour or part.
+create temp table reopened as
+select since, until from parts
+where relation = 'requests' and exists (
+    select 1 from dirty_blocks where block_started_at >= parts.since and block_started_at < parts.until
+)
+union
+select date_trunc('hour', block_started_at), date_trunc('hour', block_started_at) + interval 1 hour from dirty_blocks;
+update parts set is_settled = false
+where relation = 'requests' and exists (select 1 from reopened r where r.since < parts.until and r.until > parts.since);
+update requests_hot set is_settled = false
+where exists (select 1 from reopened r where requests_hot.started_at >= r.since and requests_hot.started_at < r.until);
+delete from cells
+where exists (select 1 from reopened r where cells.block_started_at >= r.since and cells.block_started_at < r.until);
+drop table reopened;
+delete from dirty_blocks;
 
 -- Closed blocks whose cells changed afterwards, and by how many requests: late ones came, or late legs made them anew.
 create table corrections (

@@ -3,7 +3,7 @@
 insert into working_traces
 with near as (
     select spans.trace_id, spans.started_at, unnest([spans.signals.join_key, spans.signals.request_id]) as join_key
-    from spans
+    from near_spans as spans
     where spans.role in ('engine', 'gateway', 'client', 'log', 'body')
     and spans.signals.join_key is not null
     and spans.started_at >= (select min(near_since) from incoming where seeks)

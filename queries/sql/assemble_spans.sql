@@ -1,8 +1,8 @@
--- Every span near what is new of the traces that have something new, with its signals as columns.
+-- Every span near what is new of the traces that have something new, with its signals as columns; `near_spans` holds those of that time.
 select
     trace_id, span_id, parent_span_id, role, dialect, status, started_at, ended_at, duration_s, replica, sender,
     levers, arms, unnest(signals)
-from spans
+from near_spans as spans
 where started_at >= (select min(since) from working_traces)
 and started_at <= (select max(until) from working_traces)
 and exists (

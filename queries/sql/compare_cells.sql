@@ -1,5 +1,5 @@
 -- The cells of a range of blocks, replicas summed.
 select lever, segment, metric, arm, block_started_at, sum(n)::bigint as n, sum(num) as num, sum(den) as den
 from cells
-where block_started_at >= $since and block_started_at < $until
+where block_started_at >= $since and block_started_at < $until and lever <> ''
 group by all

@@ -1,7 +1,7 @@
 with base as (select *
 from requests),
 plain as (select count(*) as requests,
-    sum(cast(accepted_tokens::double + verify_steps::double as double)) filter (where accepted_tokens is not null and verify_steps is not null and (verify_steps::double > 0)) / nullif(sum(cast(verify_steps::double as double)) filter (where accepted_tokens is not null and verify_steps is not null and (verify_steps::double > 0)),
+    sum(accepted_tokens::double + verify_steps::double) filter (where accepted_tokens is not null and verify_steps is not null and (verify_steps::double > 0)) / nullif(sum(verify_steps::double) filter (where accepted_tokens is not null and verify_steps is not null and (verify_steps::double > 0)),
 0) as acceptance_length,
     count(*) filter (where accepted_tokens is not null and verify_steps is not null and (verify_steps::double > 0)) as acceptance_length_n,
     count(*) filter (where accepted_tokens is not null and verify_steps is not null) / nullif(count(*),

@@ -1,7 +1,7 @@
 with base as (select *
 from requests),
 plain as (select count(*) as requests,
-    sum(cast(batch_at_admission::double as double)) filter (where batch_at_admission is not null) / nullif(count(*) filter (where batch_at_admission is not null),
+    sum(batch_at_admission::double) filter (where batch_at_admission is not null) / nullif(count(*) filter (where batch_at_admission is not null),
 0) as batch_at_admission,
     count(*) filter (where batch_at_admission is not null) as batch_at_admission_n,
     count(*) filter (where batch_at_admission is not null) / nullif(count(*),

@@ -1,7 +1,7 @@
 with base as (select *
 from requests),
 plain as (select count(*) as requests,
-    sum(cast(accepted_tokens::double as double)) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens::double > 0)) / nullif(sum(cast(draft_tokens::double as double)) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens::double > 0)),
+    sum(accepted_tokens::double) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens::double > 0)) / nullif(sum(draft_tokens::double) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens::double > 0)),
 0) as draft_acceptance,
     count(*) filter (where accepted_tokens is not null and draft_tokens is not null and (draft_tokens::double > 0)) as draft_acceptance_n,
     count(*) filter (where accepted_tokens is not null and draft_tokens is not null) / nullif(count(*),

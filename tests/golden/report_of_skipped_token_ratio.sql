@@ -1,7 +1,7 @@
 with base as (select *
 from requests),
 plain as (select count(*) as requests,
-    sum(cast(cached_tokens::double as double)) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens::double > 0)) / nullif(sum(cast(prompt_tokens::double as double)) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens::double > 0)),
+    sum(cached_tokens::double) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens::double > 0)) / nullif(sum(prompt_tokens::double) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens::double > 0)),
 0) as skipped_token_ratio,
     count(*) filter (where cached_tokens is not null and prompt_tokens is not null and (prompt_tokens::double > 0)) as skipped_token_ratio_n,
     count(*) filter (where cached_tokens is not null and prompt_tokens is not null) / nullif(count(*),

@@ -1,0 +1,63 @@
+"""`leverwatch explain`: what tells two sets of requests apart."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+import polars as pl
+
+from leverwatch.cli import common
+from queries.explain import LIMIT_KEYS
+
+SETS = (
+    "a condition over columns of requests, such as \"outcome = 'error'\", or slow (end-to-end time above its 95th percentile), "
+    "slow:<column>, treated:<lever>, control:<lever>, disabled_in_place:<lever>"
+)
+SHOWN = (
+    "key", "condition", "share_a", "share_b", "median_a", "median_b", "p95_a", "p95_b", "distance", "chance", "n_a", "n_b", "coverage_a",
+    "coverage_b", "note",
+)  # fmt: skip
+
+
+def add(subparsers: Any) -> None:
+    """States the command's arguments."""
+    told = "which keys tell two sets of requests apart, ranked: the share of each set that has what differs most, and what is chance"
+    parser = subparsers.add_parser("explain", help=told, description=told)
+    common.add_data(parser)
+    parser.add_argument("a", metavar="A", help=SETS)
+    parser.add_argument("b", metavar="B", nargs="?", help="as A; default: the rest, where A is known not to hold")
+    parser.add_argument("--by", default="", metavar="COL,...", help="the keys to compare, as of report; default: every one")
+    parser.add_argument("--since", metavar="T", help="ISO 8601 (no offset: UTC) or an age such as 90m, 24h, 7d; default: everything stored")
+    parser.add_argument("--until", metavar="T", help="exclusive, as --since")
+    parser.add_argument("--where", metavar="EXPR", help="a condition that both sets are held to")
+    parser.add_argument("--limit", type=int, default=LIMIT_KEYS, metavar="KEYS", help=f"at most so many keys (default {LIMIT_KEYS})")
+    parser.add_argument("--format", choices=("table", "json", "csv", "parquet"), default="table")
+    parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints or writes what differs; says on standard error how large the sets are and whether all of them was looked at."""
+    with common.connection(args) as connection:
+        frame = connection.explain(args.a, args.b, args.since, args.until, args.where, args.by, args.limit)
+    print(f"leverwatch: {sizes_in_words(frame)}", file=sys.stderr)
+    text = common.write(rounded(frame) if args.format == "table" else frame, args.format, args.out)
+    if text:
+        print(text, end="")
+    return 0
+
+
+def sizes_in_words(frame: pl.DataFrame) -> str:
+    """How many requests the sets hold, and whether all were looked at."""
+    if frame.is_empty():
+        return "none of the keys is known of any request"
+    first = frame.row(0, named=True)
+    whole = f"A has {first['requests_a']:,} requests, B {first['requests_b']:,}"
+    return f"{whole}; of the larger a part was looked at, chosen by request_id" if first["sampled"] else whole
+
+
+def rounded(frame: pl.DataFrame) -> pl.DataFrame:
+    """The answer for a terminal: fewer columns and digits."""
+    return frame.select(SHOWN).with_columns(pl.selectors.float().round_sig_figs(3))

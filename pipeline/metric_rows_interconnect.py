@@ -1,0 +1,142 @@
+"""Rows of interconnect and parallelism: KV transfer, collectives, and what more GPUs bring."""
+
+from __future__ import annotations
+
+from pipeline.metric_row import Metric
+
+_MOVED = "needs bytes and time of the transfer: only TensorRT-LLM's per-request records have both"
+_RECORDS = "TensorRT-LLM per-request records"
+_COLLECTIVES = "no engine exports collectives: NCCL or RCCL Inspector, with its metrics sent here, brings them"
+
+ROWS = (
+    Metric(
+        name="interconnect_efficiency",
+        title="Interconnect efficiency (KV transfer)",
+        kind="ratio",
+        unit="ratio",
+        better="higher",
+        numerator="kv_transfer_bytes",
+        denominator="kv_transfer_s * link_peak_bytes_per_s",
+        known_when="kv_transfer_s > 0 and link_peak_bytes_per_s > 0",
+        bounds=(0.0, 1.0),
+        formula="sum(kv_transfer_bytes) / sum(kv_transfer_s * link_peak_bytes_per_s), the peak in one direction",
+        source="TensorRT-LLM per-request records; the peak from leverwatch.link_peak_bytes_per_s",
+        traps=(
+            "a bandwidth above the link is a misreading (sglang#31877), set aside and not averaged",
+            "data sheets give both directions added: 900 GB/s of an H100's NVLink is 450 in one",
+        ),
+        missing="needs transfer bytes, transfer time and the link's peak; no collective times are exported by any engine",
+    ),
+    Metric(
+        name="kv_transfer_bytes_per_s",
+        title="KV transfer bandwidth, per transfer",
+        kind="ratio",
+        unit="bytes/s",
+        better="higher",
+        numerator="kv_transfer_bytes",
+        denominator="kv_transfer_s",
+        known_when="kv_transfer_s > 0",
+        percentiles_of="kv_transfer_bytes / kv_transfer_s",
+        formula="sum(kv_transfer_bytes) / sum(kv_transfer_s); p50, p95, p99: of each transfer's own",
+        source=_RECORDS,
+        traps=(
+            "transfers at the same time share the link: this is a transfer's speed, kv_link_bytes_per_s the link's",
+            "SGLang's kv_transfer_speed_gb_s is in GiB/s whatever its name says, and was above the NIC (sglang#31877)",
+        ),
+        missing=_MOVED,
+    ),
+    Metric(
+        name="kv_link_bytes_per_s",
+        title="KV transfer bandwidth, per link",
+        kind="ratio",
+        unit="bytes/s",
+        better="higher",
+        numerator="kv_transfer_bytes",
+        denominator="kv_link_s",
+        known_when="kv_link_s > 0",
+        formula="sum(kv_transfer_bytes) / sum(kv_link_s): a link's busy time is shared among its transfers",
+        source=f"{_RECORDS}; a link is a pair of prefill and decode replica",
+        traps=("the interval is placed behind prefill: a transfer layer by layer begins earlier",),
+        missing=_MOVED,
+    ),
+    Metric(
+        name="kv_transfer_exposed_share",
+        title="Exposed KV transfer",
+        kind="ratio",
+        unit="ratio",
+        better="lower",
+        numerator="min(kv_transfer_s, max(0, ttft_s - queue_s - prefill_s))",
+        denominator="kv_transfer_s",
+        known_when="kv_transfer_s > 0",
+        bounds=(0.0, 1.0),
+        formula="sum(least(kv_transfer_s, greatest(0, ttft_s - queue_s - prefill_s))) / sum(kv_transfer_s)",
+        source="SGLang and TensorRT-LLM spans, TensorRT-LLM per-request records",
+        traps=("what the first token waited for; an upper bound: what else lies between prefill and first token counts as transfer",),
+        missing="needs transfer, first token, queue and prefill times",
+    ),
+    Metric(
+        name="collective_bus_bytes_per_s",
+        title="Bus bandwidth of collectives",
+        kind="mean",
+        unit="bytes/s",
+        better="higher",
+        numerator="collective_bus_bytes_per_s",
+        formula="mean over requests of the replica's bus bandwidth as of admission: bytes / time * f(n), f = 2(n-1)/n for all-reduce",
+        source="NCCL Inspector's metrics",
+        traps=(
+            "small messages are bound by latency: 64 kB say nothing about the link",
+            "one rank's time holds its wait for stragglers: the least over ranks is the link's",
+        ),
+        missing=_COLLECTIVES,
+    ),
+    Metric(
+        name="collective_efficiency",
+        title="Interconnect efficiency (collectives)",
+        kind="ratio",
+        unit="ratio",
+        better="higher",
+        numerator="collective_bus_bytes_per_s",
+        denominator="link_peak_bytes_per_s",
+        known_when="link_peak_bytes_per_s > 0",
+        bounds=(None, None),
+        formula="sum(collective_bus_bytes_per_s) / sum(link_peak_bytes_per_s), the peak in one direction",
+        source="NCCL Inspector's metrics; the peak from leverwatch.link_peak_bytes_per_s",
+        traps=(
+            "above 1 is possible: NVLS and SHARP reduce in the switch and the factor stays (nccl-tests#366, nccl-tests#212), "
+            "two-node trees pass it too (nccl-tests#196)",
+            "about 0.82 is healthy for rings (nccl#1455: 370 of 450 GB/s): compare with the topology's own healthy days",
+        ),
+        missing=_COLLECTIVES,
+    ),
+    Metric(
+        name="communication_fraction",
+        title="Communication fraction",
+        kind="mean",
+        unit="ratio",
+        better="lower",
+        numerator="communication_fraction",
+        bounds=(0.0, 1.0),
+        formula="mean over requests of collective time / elapsed time of the replica as of admission: an upper bound",
+        source="NCCL Inspector's metrics",
+        traps=("overlap with computing is not known, so all collective time counts: what is exposed is less",),
+        missing=_COLLECTIVES,
+    ),
+    Metric(
+        name="parallel_efficiency",
+        title="Parallel efficiency",
+        kind="contrast",
+        unit="ratio",
+        better="higher",
+        numerator="decode_s",
+        denominator="output_tokens - 1",
+        known_when="output_tokens >= 2 and gpus >= 1",
+        formula="T0 * N0 / (N * T): T = sum(decode_s) / sum(output_tokens - 1) on N GPUs, T0 on the fewest (N0) that serve the same model, "
+        "hardware and input_bucket",
+        source="engine spans; GPUs from leverwatch.gpus or the topology",
+        traps=(
+            "data-parallel replicas give 1 by construction: what is below 1 is the price of latency",
+            "batches differ between degrees: compare at like load",
+        ),
+        missing="needs requests on another number of GPUs, and leverwatch.gpus",
+    ),
+)

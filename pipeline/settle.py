@@ -1,0 +1,126 @@
+"""Requests whose time has passed in, the same requests with what they met out, and their sums in the cells.
+
+A request is settled once: some two minutes of event time after it began, when those it ran beside and the counters after it are known.
+Until then it is in `requests` as it was assembled. One that a late leg makes anew gives its sums back first, and is settled again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import polars as pl
+
+from pipeline import cell_store, guard, replica_load, segments
+from pipeline.fresh import DATA_FAULTS, rows
+from pipeline.measure import BLOCK_S, Cells
+from queries import files, ranged, settling
+from queries.store import Store, Transaction
+
+LAG = timedelta(seconds=120)
+FIRST, LAST = timedelta(minutes=5), timedelta(minutes=1)  # how far before and after requests a sample may say something of them
+AROUND = (
+    "request_id", "trace_id", "replica", "prefill_replica", "decode_replica", "started_at", "ended_at", "ttft_s", "queue_s", "prefill_s",
+    "kv_transfer_s",
+)  # fmt: skip
+UNMEASURED = "the request cannot be measured: it is in no cell"
+
+Measure = Callable[[pl.DataFrame], Cells]
+
+
+def settle_next(store: Store, edges: segments.Edges, measured: Measure, cutoff: datetime, now: datetime) -> int:
+    """Settles requests that began by `cutoff`, the oldest first; gives how many were taken, 0 where none is left."""
+    due = settling.take(store, cutoff, _block(cutoff))
+    if due is None:
+        return 0
+    around, samples = _surroundings(store, due)
+    requests, left = _narrowed(due.requests, lambda some: replica_load.joined(some, around, samples, edges))
+    checked = guard.checked(pl.concat([requests, *left], how="diagonal_relaxed"), samples)
+    settled = checked.requests.with_columns(pl.lit(True).alias("is_settled")).select(due.requests.columns)
+    sums, unmeasured = _measured(settled, measured)
+    with store.write() as transaction:
+        if not settling.exchange(store, transaction, due, rows(settled), rows(due.rest)):
+            return 0
+        guard.record(transaction, checked, now)
+        _set_aside(transaction, unmeasured)
+        for one in sums:
+            cell_store.add(transaction, one)
+        _touch(transaction, settled, now, added=True)
+    return len(due.requests)
+
+
+def retract(store: Store, transaction: Transaction, measured: Measure, now: datetime) -> None:
+    """Takes out of the cells what the settled requests of `working_traces` put in; they are about to be replaced."""
+    span = transaction.frame("select min(replaced_since) as since, max(replaced_until) as until from working_traces").row(0)
+    if span[0] is None:
+        return
+    near = ranged.relation(store, transaction, "requests", *span)
+    old = transaction.frame(
+        f"select r.* from ({near}) r where r.is_settled and exists (select 1 from working_traces w where w.trace_id = r.trace_id "
+        "and r.started_at between w.replaced_since and w.replaced_until)"
+    )
+    if old.is_empty():
+        return
+    for one in _measured(settling.paired(old), measured)[0]:
+        cell_store.add(transaction, one, sign=-1)
+    _touch(transaction, old, now, added=False)
+
+
+def _surroundings(store: Store, due: settling.Due) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The other requests that were under way while these were, and what time series said around them."""
+    since, until = due.requests.select(pl.col("started_at").min(), pl.col("ended_at").max().alias("until")).row(0)
+    with store.snapshot() as seen:
+        seen.using(due.requests.select(settling.KEY), "create temp table settling_now as select * from incoming")
+        same = " and ".join(f"s.{name} = r.{name}" for name in settling.KEY)
+        around = seen.frame(
+            f"select {', '.join(AROUND)} from ({ranged.overlapping(store, seen, since, until)}) r "
+            f"where started_at <= $until and ended_at >= $since and not exists (select 1 from settling_now s where {same})",
+            {"since": since, "until": until},
+        )
+        samples = seen.frame(files.question("settle_samples"), {"since": since - FIRST, "until": until + LAST})
+    return around, samples
+
+
+def _narrowed(requests: pl.DataFrame, work: Callable[[pl.DataFrame], pl.DataFrame]) -> tuple[pl.DataFrame, list[pl.DataFrame]]:
+    """(what `work` makes of the requests, those it fails on): one that cannot be worked on holds up no other."""
+    try:
+        return work(requests), []
+    except DATA_FAULTS:
+        if len(requests) == 1:
+            return requests.clear(), [requests]
+        half = len(requests) // 2
+        (one, left), (other, more) = (_narrowed(part, work) for part in (requests[:half], requests[half:]))
+        return pl.concat([one, other], how="diagonal_relaxed"), [*left, *more]
+
+
+def _measured(requests: pl.DataFrame, measured: Measure) -> tuple[list[Cells], pl.DataFrame]:
+    """The cells of the requests, and those whose cells cannot be made."""
+    sums: list[Cells] = []
+
+    def work(some: pl.DataFrame) -> pl.DataFrame:
+        sums.append(measured(some))
+        return some
+
+    _, left = _narrowed(requests, work)
+    return sums, pl.concat([requests.clear(), *left])
+
+
+def _set_aside(transaction: Transaction, unmeasured: pl.DataFrame) -> None:
+    """Notes the requests that are in no cell."""
+    if unmeasured.is_empty():
+        return
+    whole = [pl.lit("*").alias("column"), pl.lit(None, pl.String).alias("value"), pl.lit(UNMEASURED).alias("reason")]
+    transaction.insert("quarantine", unmeasured.select("request_id", "trace_id", "started_at", *whole))
+
+
+def _touch(transaction: Transaction, requests: pl.DataFrame, now: datetime, *, added: bool) -> None:
+    """Marks the blocks whose cells changed, and notes it of those that had closed."""
+    blocks = requests.group_by(pl.col("started_at").dt.truncate(f"{BLOCK_S}s").alias("block_started_at")).agg(pl.len().alias("count"))
+    transaction.insert("dirty_blocks", blocks.select("block_started_at"))
+    counts = {"added": pl.col("count") if added else pl.lit(0), "removed": pl.lit(0) if added else pl.col("count")}
+    told = blocks.select("block_started_at", pl.lit(now).alias("corrected_at"), *(value.alias(name) for name, value in counts.items()))
+    transaction.using(told, files.question("settle_correct"), {"block_s": BLOCK_S})
+
+
+def _block(moment: datetime) -> datetime:
+    return moment - timedelta(seconds=moment.timestamp() % BLOCK_S)

@@ -1,0 +1,43 @@
+"""A relation and a period in, SQL over its hot rows and over those parts alone that hold rows of the period out.
+
+A view opens every part that is listed, which is work that grows with history; what looks only at what is new asks here.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from queries.parts import stored_sql, whole_sql
+from queries.store import Store, Transaction
+
+
+def relation(store: Store, transaction: Transaction, name: str, since: datetime, until: datetime) -> str:
+    """A query for rows of `spans` or `requests` that holds all that began from `since` to `until`, and perhaps more."""
+    found = transaction.frame(
+        'select "file" from parts where relation = $relation and coalesce(last_start, until) >= $since '
+        'and coalesce(first_start, since) <= $until order by since, "file"',
+        {"relation": name, "since": since, "until": until},
+    )
+    return whole_sql(name, f"({_stored(store, name, found['file'].to_list())})")
+
+
+def view(store: Store, transaction: Transaction, name: str, since: datetime, until: datetime) -> None:
+    """Makes the same, for this transaction, the view `near_spans` or `near_requests`."""
+    transaction.execute(f"create or replace temp view near_{name} as {relation(store, transaction, name, since, until)}")
+
+
+def overlapping(store: Store, transaction: Transaction, since: datetime, until: datetime) -> str:
+    """A query for rows of `requests` that holds all that were under way at some time from `since` to `until`, and perhaps more.
+
+    Of a part of older versions it is not known when its last request ended: an hour after its last began is taken.
+    """
+    found = transaction.frame(
+        "select \"file\" from parts where relation = 'requests' and coalesce(last_end, until + interval 1 hour) >= $since "
+        'and coalesce(first_start, since) <= $until order by since, "file"',
+        {"since": since, "until": until},
+    )
+    return f"select * from ({_stored(store, 'requests', found['file'].to_list())})"
+
+
+def _stored(store: Store, name: str, files: list[str]) -> str:
+    return stored_sql(f"{name}_hot", [store.parts / name / file for file in files])

@@ -1,0 +1,50 @@
+"""Metrics that one pass over requests answers in, the select items of that pass out: ratio, mean, share, quantile, product."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from queries.metric_sql import QUANTILES, MetricRow
+from queries.report_parts import Part, mark, marks, said, sums
+
+KINDS = ("ratio", "mean", "share", "quantile", "product", "label")
+_SHARES = ", ".join(str(share) for _, share in QUANTILES)
+
+
+def plain(names: Sequence[str], metrics: Sequence[MetricRow]) -> Part:
+    """`plain`: one row per segment with its requests and the metrics that need no other pass. A label's word is made of its frame."""
+    chosen = [metric for metric in metrics if metric.kind in KINDS]
+    inner = [*names, *(item for metric in chosen for item in marks(metric))]
+    items = [item for metric in chosen for item in (*_values(metric), *sums(metric))]
+    rows = f"select {', '.join(inner) or '1'} from rows"
+    table = f"plain as (select {', '.join([*names, 'count(*) as requests', *items])} from ({rows}) group by all)"
+    return Part("plain", (table,), {name: text for metric in chosen for name, text in _shown(metric).items()})
+
+
+def _values(metric: MetricRow) -> list[str]:
+    num, den, times = (mark(metric, tag) for tag in ("num", "den", "times"))
+    items = []
+    if metric.kind not in ("quantile", "label"):
+        items.append(f"{_value(metric, num, den, times)} as {mark(metric, 'value')}")
+    of = num if metric.kind == "quantile" else mark(metric, "pct") if metric.percentiles_of else ""
+    return [*items, f"quantile_cont({of}, [{_SHARES}]) as {mark(metric, 'percentiles')}"] if of else items
+
+
+def _value(metric: MetricRow, num: str, den: str, times: str) -> str:
+    count = f"count({num})"
+    below = count if metric.denominator == "1" else f"sum({den})"
+    if metric.kind == "product":
+        return f"sum({num}) / nullif({count}, 0) * sum({times}) / nullif({below}, 0)"
+    return f"sum({num}) / nullif({below if metric.kind == 'ratio' else count}, 0)"
+
+
+def _shown(metric: MetricRow) -> dict[str, str]:
+    shown: dict[str, str] = {}
+    if metric.kind == "label":
+        shown[metric.name] = "null::varchar"
+    elif metric.kind != "quantile":
+        shown[metric.name] = f"plain.{mark(metric, 'value')}"
+    if metric.kind == "quantile" or metric.percentiles_of:
+        listed_as = f"plain.{mark(metric, 'percentiles')}"
+        shown |= {f"{metric.name}_{tag}": f"{listed_as}[{place}]" for place, (tag, _) in enumerate(QUANTILES, 1)}
+    return shown | said(metric, "plain") | ({f"{metric.name}_evidence": "null::varchar"} if metric.kind == "label" else {})

@@ -1,0 +1,19 @@
+-- Which trap a value fell into and who found it first, beside the reason.
+alter table quarantine add column trap varchar;
+alter table quarantine add column upstream varchar;
+alter table quarantine add column replica varchar;
+
+-- Series of a replica that say what cannot be, or that others contradict: one row per replica, trap and column while it goes on. `n` are
+-- requests (or observations) that it touches, `seen` what was seen in numbers. `severity`: quarantined (values of these series were set
+-- aside), suspect (values stay, what depends on them is frozen), noted (nothing is made of them).
+create table suspicions (
+    trap varchar not null, upstream varchar, replica varchar not null, "column" varchar not null,
+    since timestamptz not null, until timestamptz not null, n bigint not null, seen varchar not null, severity varchar not null,
+    suspected_at timestamptz not null
+);
+
+-- The trap that most of an arm's requests of the window fell into, where it touches what the effect is made of, and the share of those
+-- that fell into any.
+alter table effects add column trap varchar;
+alter table effects add column upstream varchar;
+alter table effects add column trapped_share double;
