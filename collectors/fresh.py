@@ -34,10 +34,14 @@ class Fresh:
 
 
 def fresh(parts: list[str], rows: pa.Table, traces: Hashes, is_known: Mask) -> Fresh:
-    """The rows of a batch without those that belong to no request."""
+    """The rows of a batch without those that belong to no request.
+
+    A span that nobody knows may stand between a gateway and its engine: one with a parent stays where its trace has more.
+    """
     role = rows["role"]
-    wanted = pc.and_(pc.is_valid(role), pc.invert(pc.is_in(role, IDLE_ROLES)))
-    mask = np.asarray(wanted.combine_chunks() if isinstance(wanted, pa.ChunkedArray) else wanted)
+    mask = _mask(pc.and_(pc.is_valid(role), pc.invert(pc.is_in(role, IDLE_ROLES))))
+    if not mask.all():
+        mask = mask | (_mask(pc.is_valid(rows["parent_span_id"])) & (is_known | np.isin(traces, traces[mask])))
     columns = {name: rows[name] for name in COLUMNS}
     signals = rows["signals"].combine_chunks()
     columns |= {signals.type.field(place).name: signals.field(place) for place in range(signals.type.num_fields)}
@@ -45,3 +49,9 @@ def fresh(parts: list[str], rows: pa.Table, traces: Hashes, is_known: Mask) -> F
     if mask.all():
         return Fresh(tuple(parts), chosen, traces, is_known)
     return Fresh(tuple(parts), chosen.filter(pa.array(mask)), traces[mask], is_known[mask])
+
+
+def _mask(flags: pa.ChunkedArray | pa.Array) -> Mask:
+    """Flags without nulls as a mask."""
+    mask: Mask = np.asarray(flags.combine_chunks() if isinstance(flags, pa.ChunkedArray) else flags).astype(np.bool_)
+    return mask

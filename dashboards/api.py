@@ -35,6 +35,7 @@ Metrics = Annotated[str | None, Query(description="names, comma-separated; all f
 Since = Annotated[str | None, Query(description="ISO 8601 or an age such as 90m, 24h, 7d, on started_at")]
 Until = Annotated[str | None, Query(description="as since, and exclusive")]
 Where = Annotated[str | None, Query(description="an SQL condition over columns of requests")]
+Source = Annotated[str, Query(alias="from", description="requests, cells, or auto: requests where they are there and not too many")]
 Lever = Annotated[str | None, Query(description="such as speculation; needed")]
 _SQL_DOCS: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": _SQL_BODY}}}}
 
@@ -85,12 +86,15 @@ def _add_pages(routes: APIRouter, reader: Reader, clock: Callable[[], datetime])
 
 def _add_reports(routes: APIRouter, reader: Reader, clock: Callable[[], datetime]) -> None:
     @routes.get("/api/report", tags=["query"])
-    def report(by: By = "", metrics: Metrics = None, since: Since = None, until: Until = None, where: Where = None) -> Response:
+    def report(
+        by: By = "", metrics: Metrics = None, since: Since = None, until: Until = None, where: Where = None, source: Source = "auto"
+    ) -> Response:
         """One object per segment: the keys, `requests`, then each metric with its n, coverage and provenance."""
         now = clock()
         try:
             period = {name: moment(text, now) if text else None for name, text in (("since", since), ("until", until))}
-            return answers.rows(reader.report(by=_listed(by), metrics=_listed(metrics) if metrics else None, where=where, **period))
+            chosen = _listed(metrics) if metrics else None
+            return answers.rows(reader.report(by=_listed(by), metrics=chosen, where=where, source=source, **period))
         except SqlError as error:
             return answers.error(error.code, error.message, error.hint)
         except (KeyError, ValueError) as error:

@@ -24,8 +24,12 @@ class Reader(Protocol):
         since: datetime | None = None,
         until: datetime | None = None,
         where: str | None = None,
+        source: str = "auto",
     ) -> pl.DataFrame:
-        """One row per segment: the keys, `requests`, then each metric with its n, coverage and provenance. `where` is a stranger's text."""
+        """One row per segment: the keys, `requests`, then each metric with its n, coverage and provenance. `where` is a stranger's text.
+
+        `source` says what answers: requests, cells, or auto.
+        """
         ...
 
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:

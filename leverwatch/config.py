@@ -17,6 +17,7 @@ from leverwatch import config_errors
 from leverwatch.access_settings import Access, Identity, Link, Price, Registry, Tls
 from leverwatch.described import is_struct, item_kind, says
 from leverwatch.retention_settings import Retention
+from leverwatch.segment_settings import Segments
 
 PREFIX = "LEVERWATCH_"
 PATHS = ("file", "policies")  # keys that hold a path; so do all that end in `_file`
@@ -96,6 +97,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     identity: Identity = Identity()
     registry: Registry = Registry()
     retention: Retention = Retention()
+    segments: Segments = Segments()
     defaults: dict[str, Any] = {}
     receivers: tuple[Receiver, ...] = ()
     scrape: tuple[Target, ...] = ()

@@ -39,6 +39,7 @@ class Connection(Protocol):
         since: str | datetime | None = None,
         until: str | datetime | None = None,
         where: str | None = None,
+        source: str = "auto",
     ) -> pl.DataFrame:
         """One row per segment: keys, requests, then each metric's value, n, coverage and provenance."""
         ...

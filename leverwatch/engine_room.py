@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +19,13 @@ from alerts.chain import Policy
 from alerts.levers import LEVERS, unknown
 from collectors.load import Loader
 from collectors.spool import Spool
-from leverwatch import deployment
+from leverwatch import deployment, report_source, reporting
 from leverwatch.config import Config, ConfigError
 from leverwatch.housekeeping import Housekeeping
-from pipeline import fresh, imported, jobs, measure, metric_table, sampling, segments, settle
+from pipeline import fresh, imported, jobs, measure, metric_table, sampling, settle
 from pipeline import metrics as metric_rows
 from pipeline.recent import Recent
-from queries import merging, report, sealing, snapshot
+from queries import cells_rolled, merging, report, sealing, snapshot
 from queries.parts import SEALED
 from queries.sandbox import Sandbox, SqlLimits
 from queries.store import Store, Transaction
@@ -59,10 +60,12 @@ class EngineRoom:
         asked = config.sql
         limits = SqlLimits(rows=asked.limit_rows, wall_s=asked.limit_s, memory_bytes=asked.limit_bytes, behind_s=sql_behind_s)
         self.sandbox = Sandbox(self.store, limits)
-        self.edges = segments.Edges()
+        self.edges = config.segments.edges()
         self.recent = Recent()
-        self.measured: settle.Measure = measure.cells
         self.slo = metric_rows.Slo(**msgspec.structs.asdict(config.slo))
+        self.measured: settle.Measure = functools.partial(
+            measure.cells, by_tenant=config.segments.judge_by_tenant, metrics=metric_rows.with_slo(self.slo)
+        )
         self.policies = policies(config)
         self.base_url = config.alerts.base_url
         self.taking_snapshot = threading.Lock()
@@ -81,6 +84,7 @@ class EngineRoom:
             ("sample", lambda: sampling.sample_next(self.store, jobs.watermark(self.store))),
             ("settle", self._settle),
             ("compare", lambda: jobs.compare_next(self.store, late=not self.spool.backlog_bytes)),
+            ("roll", self._roll),
             ("judge", self._judge),
             ("seal", self._seal),
             ("merge", self._merge),
@@ -146,6 +150,10 @@ class EngineRoom:
     def _settle_by(self, cutoff: datetime) -> int:
         return settle.settle_next(self.store, self.edges, self.measured, cutoff, self.clock())
 
+    def _roll(self) -> int:
+        mark = jobs.watermark(self.store)
+        return cells_rolled.roll_next(self.store, mark - settle.LAG) if mark else 0
+
     def _judge(self) -> int:
         live = self.is_caught_up() and self.has_live_sender()
         mark = jobs.watermark(self.store)
@@ -185,22 +193,19 @@ class EngineRoom:
         since: datetime | None = None,
         until: datetime | None = None,
         where: str | None = None,
+        source: str = "auto",
     ) -> pl.DataFrame:
-        """The report; one with a `where` of a stranger's runs in the sandbox.
+        """The report, from requests or cells (`leverwatch/report_source.py`); one with a `where` of a stranger's runs in the sandbox.
 
         Raises:
             ReportError, KeyError, SqlError: what was asked cannot be answered.
         """
         chosen = metric_rows.chosen(tuple(metrics) if metrics is not None else None, self.slo)
-        question = report.report(chosen, self._request_columns(), by, since, until, where)
-        if where is None:
-            return self.store.frame(question.sql, question.params)
-        params = {name: value.isoformat() for name, value in question.params.items()}
-        answer = self.sandbox.run(question.sql, params)
-        if answer.truncated:
-            msg = f"the report has more than {answer.row_count} segments, the most where `where` is given: name fewer keys or narrow it"
-            raise report.ReportError(msg)
-        return answer.frame()
+        has_tenant = self.config.segments.judge_by_tenant
+        held = report_source.from_cells(self.store, source, chosen, by, since, until, where, has_tenant=has_tenant)
+        if held:
+            return self.store.frame(held.sql, held.params)
+        return reporting.from_requests(self.store, self.sandbox, chosen, by, since, until, where)
 
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         """The newest effects of a lever, one row per segment and metric; `by` names the segment keys a row must have.
@@ -217,9 +222,6 @@ class EngineRoom:
         for key in by:
             rows = rows.filter(pl.col("segment").str.json_path_match(f"$.{key}").is_not_null())
         return rows
-
-    def _request_columns(self) -> list[str]:
-        return self.store.frame("select * from requests limit 0").columns
 
     def close(self) -> None:
         """Lets everything go; what is not loaded stays in the spool."""

@@ -40,8 +40,9 @@ class Local(Connection):
         since: str | datetime | None = None,
         until: str | datetime | None = None,
         where: str | None = None,
+        source: str = "auto",
     ) -> pl.DataFrame:
-        return self.room.report(by=names(by) or (), metrics=names(metrics), since=_moment(since), until=_moment(until), where=where)
+        return self.room.report(by=names(by) or (), metrics=names(metrics), since=_moment(since), until=_moment(until), where=where, source=source)
 
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         return self.room.effects(lever, by)

@@ -14,8 +14,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "tokens": ("prompt_tokens", "cached_tokens", "output_tokens"),
     "times": ("queue_s", "prefill_s", "decode_s", "ttft_s", "e2e_s", "tpot_s"),
     "drafts": ("draft_tokens", "accepted_tokens", "verify_steps", "accepted_by_position"),
-    "transfer": ("prefill_replica", "decode_replica", "kv_transfer_bytes", "kv_transfer_s", "link_peak_bytes_per_s"),
-    "load": ("batch_at_admission", "concurrency", "queue_depth", "kv_usage", "preemptions"),
+    "stream": ("chunks", "chunk_gap_p50_s", "chunk_gap_p95_s", "chunk_gap_p99_s", "chunk_gap_max_s", "stall_s"),
+    "transfer": ("prefill_replica", "decode_replica", "kv_transfer_bytes", "kv_transfer_s", "kv_link_s", "link_peak_bytes_per_s"),
+    "collectives": ("collective_bus_bytes_per_s", "communication_fraction"),
+    "load": ("batch_at_admission", "concurrency", "queue_depth", "kv_usage", "kv_block_tokens", "preemptions", "evicted_tokens"),
+    "gpu": ("gpu_s", "gpu_memory_used_bytes", "gpu_memory_free_bytes"),
     "answer": ("outcome", "finish_reason", "temperature", "samples_n"),
 }
 COLUMNS = tuple(column for columns in GROUPS.values() for column in columns)
@@ -31,12 +34,20 @@ IN_SAMPLES: dict[str, tuple[str, ...]] = {
     "batch_at_admission": ("running_requests",),
     "queue_depth": ("queue_depth",),
     "kv_usage": ("kv_usage",),
+    "kv_block_tokens": ("kv_block_tokens",),
     "preemptions": ("preemptions_total",),
 }
 OF_DECODING = ("output_tokens", "decode_s", "tpot_s", "decode_replica")
 _OF_NOBODY = {
     "tpot_s": "needs decode_s, and output_tokens of 2 or more",
-    "concurrency": "no sender states it, and this version does not work it out from spans that overlap",
+    "concurrency": "worked out of requests that overlap on a replica when they are settled: needs replica, and spans of all of them",
+    "gpu_s": "a request's part of its replica's time, worked out when it is settled: needs gpus and replica",
+    "kv_link_s": "a transfer's part of its link's time: needs kv_transfer_s, prefill_s and both replicas",
+    "evicted_tokens": "only where the engine counts them (SGLang): scrape it ([[scrape]])",
+    "gpu_memory_used_bytes": "scrape NVIDIA's DCGM exporter, with replica_from or labels that name the replica ([[scrape]])",
+    "gpu_memory_free_bytes": "scrape NVIDIA's DCGM exporter, with replica_from or labels that name the replica ([[scrape]])",
+    "collective_bus_bytes_per_s": "no engine measures it: scrape or load the NCCL inspector's output of the replica",
+    "communication_fraction": "no engine measures it: load the NCCL inspector's records of the replica",
     "levers": "set leverwatch.lever.<name> = its setting in OTEL_RESOURCE_ATTRIBUTES or in the registry",
     "arms": "set leverwatch.arm.<name> = treated or control in OTEL_RESOURCE_ATTRIBUTES or in the registry: gains need both",
 }

@@ -38,6 +38,7 @@ class Remote(Connection):
         since: str | datetime | None = None,
         until: str | datetime | None = None,
         where: str | None = None,
+        source: str = "auto",
     ) -> pl.DataFrame:
         asked = {
             "by": ",".join(names(by) or ()),
@@ -45,6 +46,7 @@ class Remote(Connection):
             "since": _text(since),
             "until": _text(until),
             "where": where,
+            "from": source,
         }
         rows = self._asked("GET", "/api/report", params={key: value for key, value in asked.items() if value}).json()
         return pl.DataFrame(rows, infer_schema_length=None)

@@ -9,6 +9,7 @@ import polars as pl
 from pipeline import segments
 from pipeline.conclusions import concluded, provenance
 from pipeline.grouping import with_request
+from pipeline.guard_legs import BODIES, with_bodies
 from pipeline.impossible import quarantined
 from pipeline.joining import HEAD_ROLES, is_seeking, keys_with_times
 from pipeline.legs import NUMBERS, SIGNALS, chosen, identified, with_source
@@ -39,7 +40,7 @@ def assemble(spans: pl.DataFrame, edges: segments.Edges) -> Assembled:
     legs = with_source(with_request(others))
     requests = _joined(legs) if alone.is_empty() else identified_alone(alone)
     if not (alone.is_empty() or legs.is_empty()):
-        requests = pl.concat([requests, _joined(legs).select(requests.columns)], how="vertical_relaxed")
+        requests = pl.concat([requests, _joined(legs).select(*requests.columns, *BODIES)], how="diagonal_relaxed")
     requests, taken = quarantined(concluded(requests))
     told = [column for column in (*NUMBERS, "accepted_by_position", "tpot_s") if requests[column].null_count() < len(requests)]
     requests = requests.with_columns(provenance(tuple(told)))
@@ -55,7 +56,7 @@ def _joined(legs: pl.DataFrame) -> pl.DataFrame:
             requests = requests.with_columns(nobody)
         else:
             requests = requests.join(chosen(legs, column), on="group", how="left")
-    return requests
+    return with_bodies(requests, legs)
 
 
 def _open_keys(legs: pl.DataFrame) -> pl.DataFrame:

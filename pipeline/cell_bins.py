@@ -34,7 +34,7 @@ def with_bins(requests: pl.DataFrame, metrics: Sequence[Metric]) -> pl.DataFrame
 
 
 def counted(binned: pl.DataFrame, groups: pl.Series) -> pl.DataFrame:
-    """One row per group, metric and bin: the group's number under the name of `groups`, `metric`, `bin`, and `n` of the rows of `with_bins`."""
+    """One row per group, metric and bin: the group's number under the name of `groups`, `metric`, `bin`, and `n`, how many rows it has."""
     name = groups.name
     frames = [pl.DataFrame(schema={name: groups.dtype, "metric": pl.String, "bin": pl.Int16, "n": pl.Int64})]
     for column in binned:

@@ -9,10 +9,10 @@ import polars as pl
 
 from pipeline.cell_sums import SUMS
 from pipeline.measure import Cells
+from pipeline.segments import LIMIT_SEGMENTS
 from queries import cells_rolled, files
 from queries.store import Transaction
 
-LIMIT_SEGMENTS = 10_000
 LIMIT_OTHER_ROWS = 1_000_000
 
 

@@ -12,7 +12,7 @@ from pipeline.arithmetic import counts, expression, is_known
 from pipeline.metric_row import Metric
 
 SUMS = ("known", "n", "num", "den", "num_sq", "den_sq", "num_den", "times")
-# A sum that is not kept because another one is the same: of a denominator of 1, of a numerator that is 0 or 1, where all that is known counts.
+# A sum that is the same as another and is not made: of a denominator of 1, of a numerator that is 0 or 1, where all that is known counts.
 _SAME_AS = {"known": "n", "den": "n", "den_sq": "n", "num_den": "num", "num_sq": "num"}
 
 
@@ -21,13 +21,11 @@ def values(requests: pl.DataFrame, metrics: Sequence[Metric]) -> tuple[pl.DataFr
 
     A sum that is the same as another of its metric is left out.
     """
-    marks = requests.select(column for metric in metrics for column in _marks(metric))
+    marks = requests.with_columns(column for metric in metrics for column in _marks(metric))
     seen = [metric for metric in metrics if marks[_known(metric)].any()]
-    inputs = sorted({name for metric in seen for part in _parts(metric) for name in part.meta.root_names()})
-    wide = requests.select(inputs).hstack(marks.select(name for metric in seen for name in _mark_names(metric)))
-    wide = wide.select(
-        *(name for metric in seen for name in _mark_names(metric)), *(column for metric in seen for column in _plain(metric))
-    )
+    inputs = {name for metric in seen for part in _parts(metric) for name in part.meta.root_names()}
+    names = [name for metric in seen for name in _mark_names(metric)]
+    wide = marks.select(*names, *sorted(inputs)).select(*names, *(column for metric in seen for column in _plain(metric)))
     return wide.with_columns(column for metric in seen for column in _products(metric)), seen
 
 

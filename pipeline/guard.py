@@ -14,6 +14,7 @@ import polars as pl
 
 from pipeline.guard_counters import SERIES_TRAPS
 from pipeline.guard_series import compared
+from pipeline.guard_sums import SUMS, sums, together
 from pipeline.impossible import flagged, quarantined, taken_out
 from pipeline.traps import PAIRS, SeriesTrap
 from queries import files
@@ -36,21 +37,24 @@ COUNTED = ("counter", "sample")  # provenance of what was shared out, or read, f
 
 
 class Checked(NamedTuple):
-    """Requests as they may be measured, rows of `quarantine`, rows of `suspicions`."""
+    """Requests as they may be measured, rows of `quarantine`, of `suspicions`, and of `replica_sums`: what the requests said."""
 
     requests: pl.DataFrame
     quarantine: pl.DataFrame
     suspicions: pl.DataFrame
+    sums: pl.DataFrame
 
 
-def checked(requests: pl.DataFrame, samples: pl.DataFrame) -> Checked:
+def checked(requests: pl.DataFrame, samples: pl.DataFrame, recent: pl.DataFrame | None = None) -> Checked:
     """The requests without what cannot be true, flagged where they fell into a trap, and why.
 
     `requests` has the columns of the table, maps as lists of pairs or as maps; `samples` those of `samples` of the same
-    replicas over about the same period, five minutes or more where there are as many.
+    replicas over about the same period, five minutes or more where there are as many. `recent` are the `sums` of the batches before in that
+    period: a batch by itself may hold too few requests of a replica to hold them against its series.
     """
     requests, taken = quarantined(requests)
-    found = suspicions(requests, samples)
+    said = sums(requests) if len(samples) and len(requests) else pl.DataFrame(schema=SUMS)
+    found = suspicions(said, samples, recent)
     rows = [taken]
     for trap, column, replicas in _spoiled(found):
         if column not in requests.columns:
@@ -61,29 +65,33 @@ def checked(requests: pl.DataFrame, samples: pl.DataFrame) -> Checked:
             rows.extend(more)
         else:
             requests = flagged(requests, fell, trap.name, trap.severity)
-    return Checked(requests, pl.concat(rows), found)
+    return Checked(requests, pl.concat(rows), found, said)
 
 
-def suspicions(requests: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
-    """What the replicas' series show: one row per replica, trap and column, with what was seen in numbers (columns of `suspicions`)."""
-    if samples.is_empty() or requests.is_empty():
+def suspicions(said: pl.DataFrame, samples: pl.DataFrame, recent: pl.DataFrame | None = None) -> pl.DataFrame:
+    """What the replicas' series show beside what their requests `said`: one row per replica, trap and column (columns of `suspicions`)."""
+    if samples.is_empty() or said.is_empty():
         return pl.DataFrame(schema=SUSPICIONS)
-    replicas = compared(requests, samples)
+    whole = said if recent is None else pl.concat([said, recent.select(said.columns)], how="vertical_relaxed")
+    replicas = compared(together(whole), samples).join(said.select("replica", pl.col("requests").alias("now_n")), on="replica", how="left")
     found = [pl.DataFrame(schema=SUSPICIONS)]
     for trap in SERIES_TRAPS:
-        fell = replicas.filter(trap.when.fill_null(False))
+        fell = replicas.filter(trap.when.fill_null(value=False))
         if not fell.is_empty():
             found.extend(_rows(fell, trap, column) for column in trap.columns)
     return pl.concat(found).unique(["replica", "column"], keep="first", maintain_order=True)
 
 
 def record(transaction: Transaction, found: Checked, now: datetime) -> None:
-    """Writes what was set aside, and what was suspected: a suspicion that goes on makes its row longer."""
+    """Writes what was set aside, what was suspected, and what requests said; a suspicion that goes on makes its row longer."""
     if not found.quarantine.is_empty():
         transaction.insert("quarantine", found.quarantine)
     if not found.suspicions.is_empty():
         transaction.using(found.suspicions, files.question("guard_prolong"))
         transaction.using(found.suspicions, files.question("guard_record"), {"now": now})
+    if not found.sums.is_empty():
+        transaction.execute(files.question("guard_forget"), {"now": now})
+        transaction.using(found.sums, files.question("guard_remember"), {"now": now})
 
 
 def _rows(fell: pl.DataFrame, trap: SeriesTrap, column: str) -> pl.DataFrame:
@@ -94,7 +102,7 @@ def _rows(fell: pl.DataFrame, trap: SeriesTrap, column: str) -> pl.DataFrame:
         pl.lit(column).alias("column"),
         "since",
         "until",
-        pl.col("requests").fill_null(0).cast(pl.Int64).alias("n"),
+        pl.col("now_n").fill_null(0).cast(pl.Int64).alias("n"),
         trap.seen.fill_null(trap.reason).alias("seen"),
         pl.lit(trap.severity).alias("severity"),
     ).cast(SUSPICIONS)

@@ -13,7 +13,7 @@ FAR = 0.1  # how far two shares of the same requests may lie apart
 _CACHED, _LOOKED_UP, _PROMPT = pl.col("cached_tokens_total"), pl.col("cache_queried_tokens_total"), pl.col("prompt_tokens_total")
 _PREEMPTED = pl.col("preemptions_total").fill_null(0)
 _EXCESS = _LOOKED_UP - _PROMPT
-_MEAN_S = pl.col("tpot_s") / pl.col("tpot_s_n")
+_MEAN_S = pl.col("series_tpot_s") / pl.col("tpot_s_n")
 _OURS_S = pl.col("tpot_mean_s")
 _IS_MANY = pl.col("looked_up") >= FEW_TOKENS
 

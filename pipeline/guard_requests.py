@@ -161,6 +161,23 @@ _PER_TOKEN = (
         "tpot_s is not decode_s / (output_tokens - 1), which it stands for",
     ),
 )
+_TOLD_TWICE = (
+    Trap(
+        "body_contradicts_prompt",
+        ("prompt_tokens",),
+        (pl.col("outcome") == "ok") & (pl.col("body_prompt_tokens") != pl.col("prompt_tokens")),
+        "span and response body count the prompt differently: one of them is of another request, or of one of several",
+        severity="suspect",
+    ),
+    Trap(
+        "body_contradicts_output",
+        ("output_tokens",),
+        (pl.col("outcome") == "ok")
+        & ((pl.col("body_output_tokens") - pl.col("output_tokens")).abs() > pl.max_horizontal(1, pl.col("output_tokens") * SLACK_SHARE)),
+        "span and response body count the output differently: one of them is of another request, or of one of several",
+        severity="suspect",
+    ),
+)
 _RATIOS = (
     Trap(
         "kv_usage_above_one",
@@ -176,4 +193,4 @@ _RATIOS = (
     ),
 )
 
-REQUEST_TRAPS: tuple[Trap, ...] = (*_CACHE, *_SPECULATION, *_TRANSFER, *_TIMES, *_PER_TOKEN, *_RATIOS)
+REQUEST_TRAPS: tuple[Trap, ...] = (*_CACHE, *_SPECULATION, *_TRANSFER, *_TIMES, *_PER_TOKEN, *_TOLD_TWICE, *_RATIOS)

@@ -1,4 +1,4 @@
-"""Samples and settled requests in, one row per replica out: what its time series counted, beside what its requests say of the same."""
+"""Samples in, one row per replica out: how far its time series grew, beside what its requests say of the same."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ COUNTED = (
     "requests_total", "prompt_tokens_total", "cached_tokens_total", "cache_queried_tokens_total", "preemptions_total",
     "draft_tokens_total", "accepted_tokens_total", "kv_transfer_s", "kv_transfer_bytes", "kv_transfer_bytes_per_s", "tpot_s",
 )  # fmt: skip
-OWN = ("span", "body", "log", "derived")  # a request's own word, and not a share of a series
 
 
 def grown(samples: pl.DataFrame) -> pl.DataFrame:
@@ -34,21 +33,15 @@ def grown(samples: pl.DataFrame) -> pl.DataFrame:
     return moved.group_by("replica", maintain_order=True).agg(*period, *sums, *numbers)
 
 
-def compared(requests: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
-    """One row per replica with samples: `grown`, and of its requests what the series traps hold against it.
+def compared(said: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
+    """One row per replica with samples: `grown`, and beside it what its requests said (`guard_sums.together`).
 
-    `own_*` are sums over requests that said it themselves; `peer_*` is the replica of the same model that skips the largest share.
+    `peer_*` is the replica of the same model that skips the largest share of its prompts.
     """
-    counters = grown(samples)
-    said = requests.with_columns(_own(column).alias(f"own:{column}") for column in ("cached_tokens", "accepted_tokens"))
-    by_replica = said.filter(pl.col("replica").is_not_null()).group_by("replica").agg(*_of_requests())
-    links = pl.concat([_links(requests, column) for column in ("replica", "prefill_replica", "decode_replica")])
-    links = links.group_by("replica").agg(pl.col("link_peak").max())
-    joined = counters.join(by_replica, on="replica", how="left").join(links, on="replica", how="left")
-    own, told = pl.col("own_cached") / pl.col("own_prompt"), pl.col("cached_tokens_total") / _looked_up()
+    joined = grown(samples).rename({"tpot_s": "series_tpot_s"}).join(said.drop("until"), on="replica", how="left")
+    told = pl.col("cached_tokens_total") / _looked_up()
     joined = joined.with_columns(
-        pl.coalesce(own, told).alias("skipped_share"),
-        own.alias("own_share"),
+        pl.coalesce("own_share", told).alias("skipped_share"),
         told.alias("counted_share"),
         _looked_up().alias("looked_up"),
     )
@@ -88,36 +81,3 @@ def _sum(column: str, signal: str) -> pl.Expr:
 def _looked_up() -> pl.Expr:
     """The tokens that the cache was asked for: counted as such, else all prompt tokens."""
     return pl.coalesce("cache_queried_tokens_total", "prompt_tokens_total")
-
-
-def _own(column: str) -> pl.Expr:
-    """Whether a request said a column itself."""
-    told = pl.element().struct.field("key").eq(column) & pl.element().struct.field("value").is_in(list(OWN))
-    return pl.col("provenance").cast(PAIRS).list.eval(told).list.any().fill_null(False)
-
-
-def _of_requests() -> list[pl.Expr]:
-    own = pl.col("own:cached_tokens") & (pl.col("prompt_tokens") > 0)
-    drafted = pl.col("own:accepted_tokens") & (pl.col("draft_tokens") > 0)
-    stepped = pl.col("verify_steps") > 0
-    return [
-        pl.len().alias("requests"),
-        pl.col("model").drop_nulls().first(),
-        pl.col("prompt_tokens").mean().alias("prompt_mean"),
-        own.sum().alias("own_n"),
-        pl.col("cached_tokens").filter(own).sum().alias("own_cached"),
-        pl.col("prompt_tokens").filter(own).sum().alias("own_prompt"),
-        pl.col("kv_block_tokens").max().alias("block"),
-        (pl.col("prompt_tokens") < pl.col("kv_block_tokens")).mean().alias("short_share"),
-        drafted.sum().alias("drafted_n"),
-        (pl.col("accepted_tokens").filter(drafted).sum() / pl.col("draft_tokens").filter(drafted).sum()).alias("own_acceptance"),
-        (1 + pl.col("accepted_tokens").filter(stepped).sum() / pl.col("verify_steps").filter(stepped).sum()).alias("length"),
-        pl.col("tpot_s").count().alias("timed_n"),
-        pl.col("tpot_s").mean().alias("tpot_mean_s"),
-        (pl.col("e2e_s") / pl.col("output_tokens")).filter(pl.col("output_tokens") >= 2).mean().alias("whole_mean_s"),
-    ]
-
-
-def _links(requests: pl.DataFrame, column: str) -> pl.DataFrame:
-    named = requests.filter(pl.col(column).is_not_null() & (pl.col("link_peak_bytes_per_s") > 0))
-    return named.select(pl.col(column).alias("replica"), pl.col("link_peak_bytes_per_s").alias("link_peak"))

@@ -71,7 +71,7 @@ def _set_aside(store: Store, error: Exception) -> int:
 
 def watermark(store: Store) -> datetime | None:
     """The oldest of the newest span ends of the senders that still speak; None where nothing was ever seen."""
-    found = store.rows(files.question("watermark"), {"idle_s": IDLE_SENDER_S, "behind_s": BEHIND_S})
+    found = store.unchanged_rows("watermarks", files.question("watermark"), {"idle_s": IDLE_SENDER_S, "behind_s": BEHIND_S})
     newest: datetime | None = found[0]["watermark"] if found else None
     return newest
 

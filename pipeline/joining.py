@@ -128,16 +128,29 @@ def _siblings(heads: pl.DataFrame) -> pl.DataFrame:
 
 
 def _across_traces(legs: pl.DataFrame) -> pl.DataFrame:
-    """Heads of several traces that state one key at one time, where they complete each other: of each part there is one at most."""
+    """Heads of several traces that state one key at one time, where they complete each other: of each part there is one at most.
+
+    Where two of them are whole, each by its own trace, nobody knows whose the others are.
+    """
     part = pl.col("role") + ":" + pl.col("phase").fill_null("")
     columns = ["row", "top", "trace_id", "within", "started_at", "ended_at"]
-    stated = keys_of(legs).join(legs.select(*columns, part.alias("part"), is_seeking().alias("seeks"), _many().alias("many")), on="row")
+    seeks = (is_seeking() & ~_whole()).alias("seeks")
+    stated = keys_of(legs).join(legs.select(*columns, part.alias("part"), seeks, _whole().alias("whole"), _many().alias("many")), on="row")
     sought = stated.filter(pl.col("seeks")).select("key").unique()
     stated = _with_turn(stated.join(sought, on="key", how="semi"), ["key"])
     shared = stated.filter(pl.col("trace_id").n_unique().over("key", "turn") > 1)
     rivals = shared.filter(~pl.col("many")).group_by("key", "turn", "part").agg(pl.col("within").n_unique().alias("requests"))
-    rivals = rivals.filter(pl.col("requests") > 1)
+    wholes = shared.filter("whole").group_by("key", "turn").agg(pl.col("within").n_unique().alias("requests"))
+    rivals = pl.concat([rivals.drop("part"), wholes]).filter(pl.col("requests") > 1)
     return _linked(shared.join(rivals, on=["key", "turn"], how="anti"), ["key", "turn"])
+
+
+def _whole() -> pl.Expr:
+    """Whether a leg's request is whole by what its own trace says: by an engine's whole request, or both legs of a pair."""
+    of_engine = pl.col("role") == "engine"
+    pair = (of_engine & (pl.col("phase") == name).fill_null(False) for name in ("prefill", "decode"))
+    prefill, decode = (leg.any().over("within") for leg in pair)
+    return (of_engine & ~is_seeking()).any().over("within") | (prefill & decode)
 
 
 def _many() -> pl.Expr:

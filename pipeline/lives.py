@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 import polars as pl
 
@@ -11,19 +13,30 @@ AROUND = ("request_id", "replica", "prefill_replica", "started_at", "ended_at", 
 LONGEST_S = 86_400.0  # a phase that is said to be longer is none, and would overflow a time
 
 
-def with_lives(requests: pl.DataFrame, around: pl.DataFrame) -> pl.DataFrame:
-    """`requests` with concurrency, gpu_s and kv_link_s (seconds) where they had none and it can be told; `around` are others that ran."""
+def with_lives(requests: pl.DataFrame, around: pl.DataFrame, sampled: Collection[str] = ()) -> pl.DataFrame:
+    """`requests` with concurrency, gpu_s and kv_link_s (seconds) where they had none and it can be told; `around` are others that ran.
+
+    Nothing is told of requests on `sampled` replicas, which serve others that nobody sees.
+    """
     seen = _seen(pl.concat([requests.select(AROUND), around.select(AROUND)], how="vertical_relaxed"))
     in_flight, busy_s = _of_rows(_on_replicas(seen), len(requests))
     _, link_s = _of_rows(_on_links(seen), len(requests))
     if seen["is_pair"].any():  # of a pair whose prefill has no known end, only the time on one of its replicas is known
         is_told = (~seen["is_pair"] | seen["prefilled_at"].is_not_null()).head(len(requests))
-        busy_s = busy_s.zip_with(is_told, pl.Series([None], dtype=pl.Float64).new_from_index(0, len(busy_s)))
+        busy_s = _where(is_told, busy_s)
+    if sampled:
+        is_partial = pl.any_horizontal(pl.col("replica", "prefill_replica").is_in(list(sampled)).fill_null(False))
+        is_whole = requests.select(~is_partial).to_series()
+        in_flight, busy_s, link_s = (_where(is_whole, values) for values in (in_flight, busy_s, link_s))
     return requests.with_columns(
         requests["concurrency"].fill_null(in_flight),
         requests["gpu_s"].fill_null(busy_s * requests["gpus"]),
         requests["kv_link_s"].fill_null(link_s),
     )
+
+
+def _where(mask: pl.Series, values: pl.Series) -> pl.Series:
+    return values.zip_with(mask, pl.Series([None], dtype=values.dtype).new_from_index(0, len(values)))
 
 
 def _seen(requests: pl.DataFrame) -> pl.DataFrame:

@@ -24,7 +24,7 @@ def gathered(store: Store, transaction: Transaction) -> pl.DataFrame:
         keys = stated_keys(spans)
         if keys.is_empty() or not (keys["seeks"].any() or _is_awaited(transaction)):
             break
-        seeking = keys.filter("seeks")
+        seeking = keys if _is_awaited(transaction) else keys.filter("seeks")  # one that sought before is asked for too
         if not seeking.is_empty():
             ranged.view(store, transaction, "spans", *seeking.select(pl.col("near_since").min(), pl.col("near_until").max()).row(0))
         if not transaction.using(keys, files.question("assemble_partners")):

@@ -29,6 +29,7 @@ INPUT_EDGES_TOKENS = (512, 2048, 8192, 32768)
 OUTPUT_EDGES_TOKENS = (64, 256, 1024, 4096)
 BATCH_EDGES = (2, 4, 8, 16, 32, 64, 128, 256)
 TEMPERATURE_EDGES = (0.3, 0.8, 1.2)
+LIMIT_SEGMENTS = 10_000
 JUDGING_KEYS = ("model", "hardware", "topology", "input_bucket")
 SPECULATION_KEYS = (*JUDGING_KEYS, "temperature_bucket")
 CELL_SEGMENT_KEYS = (*SPECULATION_KEYS, "tenant")
@@ -36,13 +37,14 @@ CELL_SEGMENT_KEYS = (*SPECULATION_KEYS, "tenant")
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The bucket edges in use; a bucket is named by what it holds: `512-2047`, `<512`, `>=32768`."""
+    """The bucket edges in use, and how many judging segments are told apart; a bucket is named by what it holds: `512-2047`, `<512`, `>=32768`."""
 
     input_tokens: tuple[int, ...] = INPUT_EDGES_TOKENS
     output_tokens: tuple[int, ...] = OUTPUT_EDGES_TOKENS
     batch: tuple[int, ...] = BATCH_EDGES
     concurrency: tuple[int, ...] = field(default=BATCH_EDGES)
     temperature: tuple[float, ...] = TEMPERATURE_EDGES
+    limit_segments: int = LIMIT_SEGMENTS
 
 
 def keys_for(lever: str) -> tuple[str, ...]:

@@ -19,10 +19,8 @@ from queries.store import Store, Transaction
 
 LAG = timedelta(seconds=120)
 FIRST, LAST = timedelta(minutes=5), timedelta(minutes=1)  # how far before and after requests a sample may say something of them
-AROUND = (
-    "request_id", "trace_id", "replica", "prefill_replica", "decode_replica", "started_at", "ended_at", "ttft_s", "queue_s", "prefill_s",
-    "kv_transfer_s",
-)  # fmt: skip
+AROUND = (*settling.KEY, *(name for name in replica_load.AROUND if name not in settling.KEY))
+BESIDE = ", ".join("map_entries(arms) as arms" if name == "arms" else name for name in AROUND)
 UNMEASURED = "the request cannot be measured: it is in no cell"
 
 Measure = Callable[[pl.DataFrame], Cells]
@@ -33,8 +31,14 @@ def settle_next(store: Store, edges: segments.Edges, measured: Measure, cutoff: 
     due = settling.take(store, cutoff, _block(cutoff))
     if due is None:
         return 0
-    around, samples = _surroundings(store, due)
-    requests, left = _narrowed(due.requests, lambda some: replica_load.joined(some, around, samples, edges))
+    around, samples, sampled = _surroundings(store, due)
+
+    def joined(some: pl.DataFrame) -> pl.DataFrame:
+        others = due.requests.join(some.select(settling.KEY), on=settling.KEY, how="anti").select(AROUND)
+        beside = pl.concat([around, others], how="vertical_relaxed") if len(others) else around
+        return replica_load.joined(some, beside, samples, edges, sampled)
+
+    requests, left = _narrowed(due.requests, joined)
     checked = guard.checked(pl.concat([requests, *left], how="diagonal_relaxed"), samples)
     settled = checked.requests.with_columns(pl.lit(True).alias("is_settled")).select(due.requests.columns)
     sums, unmeasured = _measured(settled, measured)
@@ -44,7 +48,7 @@ def settle_next(store: Store, edges: segments.Edges, measured: Measure, cutoff: 
         guard.record(transaction, checked, now)
         _set_aside(transaction, unmeasured)
         for one in sums:
-            cell_store.add(transaction, one)
+            cell_store.add(transaction, one, limit_segments=edges.limit_segments)
         _touch(transaction, settled, now, added=True)
     return len(due.requests)
 
@@ -66,19 +70,20 @@ def retract(store: Store, transaction: Transaction, measured: Measure, now: date
     _touch(transaction, old, now, added=False)
 
 
-def _surroundings(store: Store, due: settling.Due) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The other requests that were under way while these were, and what time series said around them."""
+def _surroundings(store: Store, due: settling.Due) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
+    """The other requests that were under way while these were, what time series said around them, and who sends spans of a part only."""
     since, until = due.requests.select(pl.col("started_at").min(), pl.col("ended_at").max().alias("until")).row(0)
     with store.snapshot() as seen:
         seen.using(due.requests.select(settling.KEY), "create temp table settling_now as select * from incoming")
         same = " and ".join(f"s.{name} = r.{name}" for name in settling.KEY)
         around = seen.frame(
-            f"select {', '.join(AROUND)} from ({ranged.overlapping(store, seen, since, until)}) r "
+            f"select {BESIDE} from ({ranged.overlapping(store, seen, since, until)}) r "
             f"where started_at <= $until and ended_at >= $since and not exists (select 1 from settling_now s where {same})",
             {"since": since, "until": until},
         )
         samples = seen.frame(files.question("settle_samples"), {"since": since - FIRST, "until": until + LAST})
-    return around, samples
+        sampled = seen.frame(files.question("settle_sampled"))
+    return around, samples, sampled["replica"].to_list()
 
 
 def _narrowed(requests: pl.DataFrame, work: Callable[[pl.DataFrame], pl.DataFrame]) -> tuple[pl.DataFrame, list[pl.DataFrame]]:

@@ -13,13 +13,13 @@ ZERO_BIN = -1_000  # holds 0 and all that is below 5e-12
 LAST_BIN = 3_000  # holds all from 1.2e23 on
 
 
-def percentiles(source: str, keys: str) -> str:
-    """A query with a row per `keys`: p50, p95 and p99 of a source of keys, bin and n.
+def percentiles(source: str, by: str) -> str:
+    """A query with a row per `by`: p50, p95 and p99 of a source of `by`, bin and n.
 
     Each lies between the same two values as `quantile_cont` over the rows does, both known within 1 %.
     """
-    by = keys
-    placed = f"select *, sum(n) over (partition by {by} order by bin) as upto, sum(n) over (partition by {by}) as total from (select * {source})"
+    counted = f"sum(n) over (partition by {by} order by bin) as upto, sum(n) over (partition by {by}) as total"
+    placed = f"select *, {counted} from {source}"
     return f"select {by}, {', '.join(f'{_percentile(share)} as {tag}' for tag, share in QUANTILES)} from ({placed}) group by {by}"
 
 

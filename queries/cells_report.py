@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from queries import cells_histogram, cells_rows, metric_sql
+from queries import cells_rows, metric_sql
 from queries.cells_plan import Plan
 from queries.metric_sql import QUANTILES, MetricRow
 from queries.report import Question, ReportError
@@ -25,6 +25,8 @@ def refusal(metrics: Sequence[MetricRow], by: Sequence[str]) -> str:
     other = [name for name in by if name not in taken]
     if len(levers) > 1:
         return f"keys {by!r}: cells tell the arms of one lever apart at a time"
+    if sum(name in TIMES for name in by) > 1:
+        return "keys hour and day: cells take one of them at a time"
     if other:
         return f"key {other[0]!r} is not in cells; in them are: {', '.join(taken)}, arm.<lever>"
     unheld = [metric.name for metric in metrics if not is_held(metric)]
@@ -50,21 +52,32 @@ def report(metrics: Sequence[MetricRow], by: Sequence[str], plan: Plan) -> Quest
     """
     if why := _repeated(by, "key") or _repeated([metric.name for metric in metrics], "metric") or refusal(metrics, by):
         raise ReportError(why)
-    time = next((name for name in by if name in TIMES), None)
+    time = time_of(by)
     binned = [metric.name for metric in metrics if is_binned(metric)]
-    per_replica = "replica" in by or any(metric.kind == "spread" for metric in metrics)
+    per_replica = is_by_replica(metrics, by)
+    is_fleet = not (per_replica or plan.hours or plan.blocks)
     sums = cells_rows.sums([REQUESTS, *(metric.name for metric in metrics)], plan, time, per_replica=per_replica)
-    tables = [f"named as materialized ({cells_rows.named(by)})", f"totals as materialized ({sums})"]
+    tables = [f"named as materialized ({cells_rows.named(by, is_fleet=is_fleet)})", f"totals as materialized ({sums})"]
     if binned:
-        bins = cells_rows.bins(binned, plan, time, per_replica="replica" in by)
-        tables += [f"bins as materialized ({bins})", f"tails as ({cells_histogram.percentiles('from bins', 'place, t, metric')})"]
+        tables.append(f"tails as ({cells_rows.tails(binned, plan, time, per_replica=per_replica)})")
     joined = "totals left join tails using (place, t, metric)" if binned else "totals"
-    items = [f"{_of(REQUESTS, 'coalesce(sum(n), 0)')}::bigint as requests", *(item for metric in metrics for item in _items(metric, plan, time))]
+    items = [item for metric in metrics for item in _items(metric, plan, time)]
+    items = [f"{_of(REQUESTS, 'coalesce(sum(n), 0)')}::bigint as requests", *items]
     tables.append(f"wide as (select {'place, t, ' if by else ''}{', '.join(items)} from {joined}{' group by place, t' if by else ''})")
-    keys = [f'{"t" if name in TIMES else f"keys.{cells_rows.quoted(name)}"} as {cells_rows.quoted(name)}' for name in by]
+    keys = [f"{'t' if name in TIMES else f'keys.{cells_rows.quoted(name)}'} as {cells_rows.quoted(name)}" for name in by]
     shown = ", ".join([*keys, "wide.* exclude (place, t)" if by else "wide.*"])
     places = f" join ({cells_rows.KEYS}) as keys using (place)" if by else ""
     return Question(f"with {', '.join(tables)} select {shown} from wide{places}{_order(by)}", {"lever": _lever(by)})
+
+
+def is_by_replica(metrics: Sequence[MetricRow], by: Sequence[str]) -> bool:
+    """Whether replicas have to be told apart, by a key or by a metric."""
+    return "replica" in by or any(metric.kind == "spread" for metric in metrics)
+
+
+def time_of(by: Sequence[str]) -> str | None:
+    """The key that is a time."""
+    return next((name for name in by if name in TIMES), None)
 
 
 def is_binned(metric: MetricRow) -> bool:

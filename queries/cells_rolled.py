@@ -1,14 +1,13 @@
-"""Rows of cells under their numbers in; blocks, hours and days that hold their sums out.
+"""Rows of cells under their numbers in; blocks, hours, days and weeks that hold their sums out.
 
-An hour is summed up once its blocks are folded, a day once its hours are. What comes later is added to the hour and the day as well: every
-tier is sums, so nothing is summed up twice.
+An hour is summed up once its blocks are folded, a day once its hours are, a week once its days are. What comes later is added to each of
+them as well: every tier is sums, so nothing is summed up twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
 
 import polars as pl
 
@@ -17,10 +16,8 @@ from queries.store import Store, Transaction
 
 SUMS = ("known", "n", "num", "den", "num_sq", "den_sq", "num_den", "times")
 KINDS = ("cells", "histograms")
-HOURS_A_RUN = 6
-DAYS_A_RUN = 2
 _WHOLE = ("known", "n")
-_HOUR, _DAY = "date_trunc('hour', started_at)", "date_trunc('day', started_at)"
+_HOUR, _DAY, _WEEK = (f"date_trunc('{unit}', started_at)" for unit in ("hour", "day", "week"))
 _OPEN = (
     "insert into cell_periods select $tier, started_at, 'open' from working_periods "
     "where started_at not in (select started_at from cell_periods where tier = $tier)"
@@ -28,7 +25,7 @@ _OPEN = (
 
 
 def add(transaction: Transaction, cells: pl.DataFrame, histograms: pl.DataFrame) -> None:
-    """Appends rows of blocks, and adds them to the hours and days that were summed up already."""
+    """Appends rows of blocks, and adds them to the hours, days and weeks that were summed up already."""
     frames = dict(zip(KINDS, (cells, histograms), strict=True))
     for kind, rows in frames.items():
         if not rows.is_empty():
@@ -43,7 +40,7 @@ def add(transaction: Transaction, cells: pl.DataFrame, histograms: pl.DataFrame)
 
 
 def fold(transaction: Transaction, tier: str, periods: Sequence[datetime]) -> None:
-    """Makes one row of the parts of each cell in these periods of a tier (block, hour, day, fleet); cells that nothing is left of go."""
+    """Makes one row of the parts of each cell in these periods of a tier; cells that nothing is left of go."""
     if not periods:
         return
     _work_on(transaction, _periods(periods))
@@ -56,39 +53,49 @@ def fold(transaction: Transaction, tier: str, periods: Sequence[datetime]) -> No
 
 
 def roll_next(store: Store, closed: datetime) -> int:
-    """Sums up hours, else days, that ended by a moment and whose blocks are folded; gives how many periods were taken."""
-    params: dict[str, Any] = {"closed": closed, "limit_rows": HOURS_A_RUN}
-    hours = store.frame(files.question("cell_hours_due"), params)
-    days = store.frame(files.question("cell_days_due"), params | {"limit_rows": DAYS_A_RUN}) if hours.is_empty() else hours.clear()
-    if hours.is_empty() and days.is_empty():
-        return 0
-    with store.write() as transaction:
-        if hours.is_empty():
-            _roll_days(transaction, days)
-        else:
-            _fold_touched(transaction)
-            _roll_hours(transaction, hours)
-    return len(hours) + len(days)
+    """Sums up hours, else days, else weeks that ended by a moment and whose blocks are folded; gives how many periods were taken."""
+    for tier, (limit_rows, roll) in _ROLLED.items():
+        due = store.frame(files.question(f"cell_{tier}s_due"), {"closed": closed, "limit_rows": limit_rows})
+        if not due.is_empty():
+            with store.write() as transaction:
+                _work_on(transaction, due)
+                roll(transaction, due)
+            return len(due)
+    return 0
 
 
 def _roll_hours(transaction: Transaction, hours: pl.DataFrame) -> None:
+    _fold_touched(transaction)
     _work_on(transaction, hours)
     for kind in KINDS:
         transaction.execute(f"insert into hour_{kind} by name {_summed(kind, f'block_{kind}', _HOUR, _within(_HOUR))}")
     transaction.execute(f"update cell_periods set state = 'summed' where tier = 'hour' and {_within()}")
-    _into_days(transaction, {kind: f"(select * from hour_{kind} where {_within()})" for kind in KINDS})
+    summed = f"select 1 from cell_periods where tier = 'day' and state <> 'open' and started_at in (select {_DAY} from working_periods)"
+    if not transaction.frame(summed).is_empty():
+        for kind in KINDS:
+            transaction.execute(f"create or replace temp table late_{kind} as select * from hour_{kind} where {_within()}")
+        _into_days(transaction)
     _work_on(transaction, hours.select(pl.col("started_at").dt.truncate("1d")).unique())
     transaction.execute(_OPEN, {"tier": "day"})
 
 
 def _roll_days(transaction: Transaction, days: pl.DataFrame) -> None:
-    _work_on(transaction, days)
     transaction.execute(files.question("cell_fleet_series"))
     for kind in KINDS:
         hours = f"hour_{kind}"
         transaction.execute(f"insert into day_{kind} by name {_summed(kind, hours, _DAY, _within(_DAY))}")
         transaction.execute(f"insert into fleet_{kind} by name {_summed(kind, _together(hours), _DAY, _within(_DAY))}")
     transaction.execute(f"update cell_periods set state = 'summed' where tier = 'day' and {_within()}")
+    _into_weeks(transaction, {kind: f"(select * from fleet_{kind} where {_within()})" for kind in KINDS})
+    _work_on(transaction, days.select(pl.col("started_at").dt.truncate("1w")).unique())
+    transaction.execute(_OPEN, {"tier": "week"})
+
+
+def _roll_weeks(transaction: Transaction, weeks: pl.DataFrame) -> None:
+    del weeks
+    for kind in KINDS:
+        transaction.execute(f"insert into week_{kind} by name {_summed(kind, f'fleet_{kind}', _WEEK, _within(_WEEK))}")
+    transaction.execute(f"update cell_periods set state = 'summed' where tier = 'week' and {_within()}")
 
 
 def _add_late(transaction: Transaction, hours: pl.DataFrame, frames: dict[str, pl.DataFrame]) -> None:
@@ -97,25 +104,36 @@ def _add_late(transaction: Transaction, hours: pl.DataFrame, frames: dict[str, p
         transaction.execute(f"insert into hour_{kind} by name {_summed(kind, f'late_{kind}', _HOUR, 'true', least='')}")
     _work_on(transaction, hours)
     transaction.execute(f"update cell_periods set state = 'touched' where tier = 'hour' and {_within()}")
-    _into_days(transaction, {kind: f"late_{kind}" for kind in KINDS})
+    _into_days(transaction)
 
 
-def _into_days(transaction: Transaction, sources: dict[str, str]) -> None:
-    """Adds rows to the days of theirs that were summed up already."""
+def _into_days(transaction: Transaction) -> None:
+    """Adds `late_cells` and `late_histograms` to the days, and weeks, of theirs that were summed up already."""
     days = f"{_DAY} in (select started_at from cell_periods where tier = 'day' and state <> 'open')"
-    found = transaction.frame(f"select distinct {_DAY} as started_at from {sources['cells']} s where {days}")
+    found = transaction.frame(f"select distinct {_DAY} as started_at from late_cells where {days}")
     if found.is_empty():
         return
     transaction.execute(files.question("cell_fleet_series"))
-    for kind, source in sources.items():
-        transaction.execute(f"insert into day_{kind} by name {_summed(kind, source, _DAY, days, least='')}")
-        transaction.execute(f"insert into fleet_{kind} by name {_summed(kind, _together(source), _DAY, days, least='')}")
     _work_on(transaction, found)
+    together = {kind: _together(f"(select * from late_{kind} where {_within(_DAY)})") for kind in KINDS}
+    for kind in KINDS:
+        transaction.execute(f"insert into day_{kind} by name {_summed(kind, f'late_{kind}', _DAY, _within(_DAY), least='')}")
+        transaction.execute(f"insert into fleet_{kind} by name {_summed(kind, together[kind], _DAY, 'true', least='')}")
     transaction.execute(f"update cell_periods set state = 'touched' where tier = 'day' and {_within()}")
+    _into_weeks(transaction, together)
+
+
+def _into_weeks(transaction: Transaction, sources: dict[str, str]) -> None:
+    """Adds rows of all replicas together, of the days of this run, to the weeks of theirs that were summed up already."""
+    weeks = f"{_WEEK} in (select started_at from cell_periods where tier = 'week' and state <> 'open')"
+    for kind, source in sources.items():
+        transaction.execute(f"insert into week_{kind} by name {_summed(kind, source, _WEEK, weeks, least='')}")
+    touched = f"started_at in (select {_WEEK} from working_periods)"
+    transaction.execute(f"update cell_periods set state = 'touched' where tier = 'week' and state = 'summed' and {touched}")
 
 
 def _fold_touched(transaction: Transaction) -> None:
-    for tier, periods in (("hour", "hour"), ("day", "day"), ("fleet", "day")):
+    for tier, periods in (("hour", "hour"), ("day", "day"), ("fleet", "day"), ("week", "week")):
         touched = transaction.frame("select started_at from cell_periods where tier = $tier and state = 'touched'", {"tier": periods})
         fold(transaction, tier, touched["started_at"].to_list())
     transaction.execute("update cell_periods set state = 'summed' where state = 'touched'")
@@ -133,7 +151,7 @@ def _within(period: str = "started_at") -> str:
     """That a row lies in the periods of this run; the bounds let the database pass over what is far from them."""
     return (
         "started_at >= (select min(started_at) from working_periods) "
-        "and started_at < (select max(started_at) + interval 1 day from working_periods) "
+        "and started_at < (select max(started_at) + interval 7 day from working_periods) "
         f"and {period} in (select started_at from working_periods)"
     )
 
@@ -154,6 +172,15 @@ def _summed(kind: str, source: str, period: str, condition: str, least: str = ">
         having = f" having sum(known) {least}" if least else ""
         return f"select {keys}, {sums} from {source} where {condition} group by all{having} order by 3, 1"
     one = f"select {keys}, unnest(bins) as bin, unnest(counts) as n from {source} where {condition}"
-    summed = f"select series_id, started_at, metric_id, bin, sum(n)::bigint as total from ({one}) group by all having total {least or '<> 0'}"
+    total = "series_id, started_at, metric_id, bin, sum(n)::bigint as total"
+    summed = f"select {total} from ({one}) group by all having total {least or '<> 0'}"
     listed = "list(bin order by bin) as bins, list(total order by bin) as counts"
     return f"select series_id, started_at, metric_id, {listed} from ({summed}) group by all order by 3, 1"
+
+
+# How many periods of each tier a run takes, and what sums them up; the finest first.
+_ROLLED: dict[str, tuple[int, Callable[[Transaction, pl.DataFrame], None]]] = {
+    "hour": (6, _roll_hours),
+    "day": (2, _roll_days),
+    "week": (1, _roll_weeks),
+}

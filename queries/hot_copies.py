@@ -31,6 +31,7 @@ RELATIONS = (
     "requests",
     "cells",
     "cell_histograms",
+    "other_segments",
     "effects",
     "verdicts",
     "current_verdicts",

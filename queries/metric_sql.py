@@ -45,7 +45,7 @@ def columns_of(metric: MetricRow) -> list[str]:
 
 
 def read_columns(metric: MetricRow) -> list[str]:
-    """All columns that a metric's values are made of, those of its percentiles too, sorted; what says how many count needs `columns_of` alone."""
+    """All columns that a metric's values are made of, those of its percentiles too, sorted; `columns_of` says what is known."""
     return sorted({*columns_of(metric), *(metric_text.columns(metric.percentiles_of) if metric.percentiles_of else ())})
 
 

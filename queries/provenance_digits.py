@@ -1,13 +1,14 @@
 """Rows of `requests` in, the same with their provenance as a text of digits beside it out, and SQL that reads where numbers came from.
 
 A map of a dozen entries takes 0.2 µs a request to read, and more to look into: more than all else a report does. So a part keeps
-`provenance_digits` too: one digit a column, in the order of `COLUMNS`, its place in `KINDS`. Requests say few different things, so that
-the text is stored, read and worked on as one of a small dictionary. No reader of the view `requests` sees it.
+`provenance_digits` too: one digit a column, in the order of `COLUMNS`, its place in `KINDS`; 0 where the column is null, `UNSAID` where
+only its source is not known. Requests say few different things, so that the text is stored, read and worked on as one of a small
+dictionary. No reader of the view `requests` sees it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 DIGITS = "provenance_digits"
-KINDS = ("", "span", "body", "log", "counter", "derived", "sample", "other")
-OTHER = len(KINDS) - 1
+KINDS = ("", "body", "counter", "derived", "log", "other", "sample", "span")  # sorted, as words are joined; 0 is for a column that is null
+OTHER, UNSAID = 5, 8
+BITS_A_METRIC = 8  # the lowest is not looked at: there `UNSAID` of the metric before comes to lie
+METRICS_A_WORD = 7
 # Parts that are stored say it in this order: new columns are added at the end, none is taken away.
 COLUMNS = (
     "prompt_tokens", "cached_tokens", "output_tokens", "queue_s", "prefill_s", "decode_s", "ttft_s", "e2e_s", "tpot_s", "draft_tokens",
@@ -33,32 +36,69 @@ def with_digits(rows: pa.Table) -> pa.Table:
         return rows
     rows = rows.drop_columns([DIGITS]) if DIGITS in rows.schema.names else rows
     column = rows["provenance"]
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return rows.append_column(DIGITS, pa.chunked_array([_digits(chunk) for chunk in chunks], pa.string()))
+    maps = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    table = _told(maps.chunk(0) if isinstance(maps, pa.ChunkedArray) else maps)
+    for place, name in enumerate(COLUMNS):
+        _agree(table[:, place], rows[name] if name in rows.schema.names else None)
+    starts = np.arange(0, (len(table) + 1) * len(COLUMNS), len(COLUMNS), dtype=np.int32)
+    return rows.append_column(DIGITS, pa.Array.from_buffers(pa.string(), len(table), [None, pa.py_buffer(starts), pa.py_buffer(table)]))
 
 
-def bits(columns: Iterable[str], *, has_digits: bool) -> str:
-    """SQL: where these columns of a request come from, as bits: bit n for the n-th of `KINDS`; bit 0 for a column that says nothing."""
-    return " | ".join(f"(1::bigint << ({_number(column, has_digits=has_digits)}))" for column in columns) or "2::bigint"
+def word(metrics: Sequence[Sequence[str]], *, has_digits: bool) -> str:
+    """SQL: of one request, where the inputs of some metrics come from, `BITS_A_METRIC` each: bit n for the n-th of `KINDS`.
+
+    Nothing is said of a metric one of whose inputs is null.
+    """
+    parts = [f"(({_bits(columns, has_digits=has_digits)}) << {place * BITS_A_METRIC})" for place, columns in enumerate(metrics)]
+    return " | ".join(parts)
 
 
-def words(found: str) -> str:
-    """SQL: the kinds of some bits as words, sorted and joined by `+`; null where there are none."""
-    known = sorted((name, 1 << number) for number, name in enumerate(KINDS) if name)
-    said = ", ".join(f"case when {found} & {bit} > 0 then '{name}' end" for name, bit in known)
-    return f"nullif(concat_ws('+', {said}), '')"
+def words(found: str, place: int) -> str:
+    """SQL: the kinds that a word has for its metric at a place, sorted and joined by `+`; null where there are none."""
+    said = f"lambda name, place: {found} >> {place * BITS_A_METRIC} + place & 1 = 1"
+    return f"nullif(array_to_string(list_filter({list(KINDS[1:])}, {said}), '+'), '')"
 
 
-def _number(column: str, *, has_digits: bool) -> str:
-    if has_digits and column in COLUMNS:  # functions of one dictionary: each is worked out once per word, not per row
-        return f"ascii(substring({DIGITS}, {COLUMNS.index(column) + 1}, 1)) & 7"
-    said = f"provenance['{column}']"
-    cases = " ".join(f"when '{name}' then {number}" for number, name in enumerate(KINDS[:OTHER]) if name)
-    return f"case when {said} is null then 0 else case {said} {cases} else {OTHER} end end"
+def _bits(columns: Sequence[str], *, has_digits: bool) -> str:
+    if is_told(columns, has_digits):  # functions of one dictionary: each is worked out once per word, not per row
+        digits = [f"(ascii(substring({DIGITS}, {COLUMNS.index(column) + 1}, 1)) & 15)" for column in columns]
+        either = " | ".join(f"(1::bigint << {digit})" for digit in digits)
+        return either if len(digits) == 1 else f"({either}) * sign({' * '.join(digits)})"
+    known = " and ".join(f"{column} is not null" for column in columns)
+    either = " | ".join(f'(1::bigint << "{column}:number")' for column in columns)
+    return f"case when {known} then {either} else 0 end"
 
 
-def _digits(provenance: pa.MapArray) -> pa.Array:
-    """A text per map, as long as there are columns."""
+def is_told(columns: Sequence[str], has_digits: bool) -> bool:
+    """Whether digits, where rows have them, tell of these columns."""
+    return has_digits and set(columns) <= set(COLUMNS)
+
+
+def numbered(sql: str, columns: Iterable[str]) -> str:
+    """A query for rows with the number of each column's word in `KINDS`, as `<column>:number`: what `word` reads without digits."""
+    items = [
+        f"coalesce(list_position({list(KINDS[1:])}, provenance['{column}']), if(provenance['{column}'] is null, {UNSAID}, {OTHER})) "
+        f'as "{column}:number"'
+        for column in columns
+    ]
+    return f"(select {', '.join(['*', *items])} from {sql})"
+
+
+def _agree(digits: npt.NDArray[np.uint8], column: pa.ChunkedArray | None) -> None:
+    """Makes a column's digits say whether it is null, whatever the maps say."""
+    if column is None or column.null_count == len(column):
+        digits[:] = ord("0")
+        return
+    unsaid = digits == ord("0")
+    if column.null_count:
+        known = np.asarray(column.is_valid())
+        digits[~known] = ord("0")
+        unsaid &= known
+    digits[unsaid] = ord("0") + UNSAID
+
+
+def _told(provenance: pa.MapArray) -> npt.NDArray[np.uint8]:
+    """A row of digits per map, of what it tells."""
     count = len(provenance)
     table = np.full((count, len(COLUMNS)), ord("0"), np.uint8)
     offsets = np.asarray(provenance.offsets)
@@ -71,8 +111,7 @@ def _digits(provenance: pa.MapArray) -> pa.Array:
     kind = _codes(provenance.items, KINDS, OTHER)[entries]
     known = place >= 0
     table[row[known], place[known]] = ord("0") + kind[known]
-    starts = np.arange(0, (count + 1) * len(COLUMNS), len(COLUMNS), dtype=np.int32)
-    return pa.Array.from_buffers(pa.string(), count, [None, pa.py_buffer(starts), pa.py_buffer(table)])
+    return table
 
 
 def _entries(starts: npt.NDArray[np.int32], lengths: npt.NDArray[np.int32]) -> npt.NDArray[np.int64] | slice:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queries import provenance_digits
 from queries.metric_sql import MetricRow
 from queries.report_parts import Part, listed, mark, marks, matched, sums
 
@@ -64,7 +63,7 @@ def _sums(metric: MetricRow) -> list[str]:
 
 
 def _net(names: Sequence[str], strata: Sequence[str], metric: MetricRow) -> list[str]:
-    n, known, bits, busy, gaps = (mark(metric, tag) for tag in ("n", "known", "bits", "num", "den"))
+    n, known, busy, gaps = (mark(metric, tag) for tag in ("n", "known", "num", "den"))
     same = " and ".join(f"t.{column} is not distinct from c.{column}" for column in [*names, "block", *strata])
     extra = f"t.{n} * greatest(0, coalesce(t.mean_ttft_s - c.mean_ttft_s, 0))"
     pairs = (
@@ -78,8 +77,8 @@ def _net(names: Sequence[str], strata: Sequence[str], metric: MetricRow) -> list
         f"1 - sum(net_s) {is_matched} / sum(control_s) {is_matched} as gain from pairs group by all"
     )
     every = (
-        f"select {listed(names)}sum({busy}) / nullif(sum({gaps}), 0) as every_itl_s, sum({n}) as n, sum({known}) as known, "
-        f"bit_or({bits}) as bits from arms group by all"
+        f"select {listed(names)}sum({busy}) / nullif(sum({gaps}), 0) as every_itl_s, sum({n}) as n, sum({known}) as known "
+        "from arms group by all"
     )
     net = (
         "select every_request.*, gain, treated_n, matched_n, treated_itl_s, "
@@ -109,7 +108,7 @@ def _shown(metric: MetricRow) -> dict[str, str]:
             NET_ITL: f"case when {on_control} then contrasts.treated_itl_s else contrasts.every_itl_s end",
             f"{NET_ITL}_n": f"coalesce(case when {on_control} then contrasts.treated_n else contrasts.n end, 0)::bigint",
             f"{NET_ITL}_coverage": "coalesce(contrasts.known, 0) / nullif(plain.requests, 0)",
-            f"{NET_ITL}_provenance": provenance_digits.words("contrasts.bits"),
+            f"{NET_ITL}_provenance": f"case when contrasts.n > 0 then plain.{mark(metric, 'said')} end",
         }
     value, paired, of = ("gain", "matched_n", "treated_n") if metric.name == GAIN else ("length_ratio", "paired_n", "compared_n")
     return {

@@ -48,8 +48,8 @@ def _of_segment(metric: MetricRow) -> list[str]:
         value = f"max({total}) / nullif(avg({total}), 0)"
     else:
         value = f"sum({mark(metric, 'sxy')}) / nullif(sum({mark(metric, 'sxx')}), 0)"
-    n, known, bits = (mark(metric, tag) for tag in ("n", "known", "bits"))
-    return [f"{value} as {mark(metric, 'value')}", f"sum({n}) as {n}", f"sum({known}) as {known}", f"bit_or({bits}) as {bits}"]
+    n, known = mark(metric, "n"), mark(metric, "known")
+    return [f"{value} as {mark(metric, 'value')}", f"sum({n}) as {n}", f"sum({known}) as {known}"]
 
 
 def _shown(metric: MetricRow, table: str) -> dict[str, str]:

@@ -27,14 +27,16 @@ def inputs(metric: MetricRow) -> list[str]:
     return [column for column in metric_sql.columns_of(metric) if column not in ("outcome", "replica", *metric_sql.VIRTUAL_COLUMNS)]
 
 
-def bits_column(metric: MetricRow) -> str:
-    """The column of `rows` that says where a metric's inputs come from."""
-    return f'"{metric.name}:bits"'
+def words(metrics: Sequence[MetricRow]) -> list[tuple[str, list[MetricRow]]]:
+    """Which metrics' provenance stands in which column of `rows`."""
+    told = [metric for metric in metrics if metric.numerator and inputs(metric)]
+    size = provenance_digits.METRICS_A_WORD
+    return [(f'"provenance:{place // size}"', told[place : place + size]) for place in range(0, len(told), size)]
 
 
 def marks(metric: MetricRow) -> list[str]:
-    """Select items over `rows`: what a request adds, whether it is known, and where its inputs come from; named after the metric."""
-    numerator, denominator, times, percentile, known, bits = _names(metric)
+    """Select items over `rows`: what a request adds to a metric, and whether it is known; named after the metric."""
+    numerator, denominator, times, percentile, known = _names(metric)
     counted = metric_sql.counts(metric)
     items = [f"{_counted(metric.numerator, counted, metric)} as {numerator}"]
     items += [f"{_counted(metric.denominator, counted, metric)} as {denominator}"] if metric.denominator != "1" else []
@@ -42,32 +44,27 @@ def marks(metric: MetricRow) -> list[str]:
     items += (
         [f"case when {counted} then {metric_sql.arithmetic(metric.percentiles_of)} end as {percentile}"] if metric.percentiles_of else []
     )
-    items += [f"case when {metric_sql.known(metric)} then 1 end as {known}"] if metric.known_when else []
-    said = bits_column(metric)
-    return [*items, f"{said} as {bits}" if _is_bare(metric) and inputs(metric) else f"case when {counted} then {said} end as {bits}"]
+    return [*items, *([f"case when {metric_sql.known(metric)} then 1 end as {known}"] if metric.known_when else [])]
 
 
 def sums(metric: MetricRow) -> list[str]:
-    """Select items over marks: the additive parts every kind has, `:n`, `:known`, `:bits`."""
-    numerator, _, _, _, known, bits = _names(metric)
-    return [
-        f"count({numerator}) as {_named(metric, 'n')}",
-        f"count({known if metric.known_when else numerator}) as {known}",
-        f"bit_or({bits}) as {bits}",
-    ]
+    """Select items over marks: how many requests count, and how many are known."""
+    numerator, _, _, _, known = _names(metric)
+    return [f"count({numerator}) as {_named(metric, 'n')}", f"count({known if metric.known_when else numerator}) as {known}"]
 
 
-def said(metric: MetricRow, of: str, requests: str = "plain.requests") -> dict[str, str]:
-    """The columns n, coverage and provenance, from the sums of a table."""
+def said(metric: MetricRow, of: str) -> dict[str, str]:
+    """The columns n and coverage, from the sums of a table, and provenance: of requests that have all inputs."""
+    n, known = f"{of}.{_named(metric, 'n')}", f"{of}.{_named(metric, 'known')}"
     return {
-        f"{metric.name}_n": f"coalesce({of}.{_named(metric, 'n')}, 0)::bigint",
-        f"{metric.name}_coverage": f"coalesce({of}.{_named(metric, 'known')}, 0) / nullif({requests}, 0)",
-        f"{metric.name}_provenance": provenance_digits.words(f"{of}.{_named(metric, 'bits')}"),
+        f"{metric.name}_n": n if of == "plain" else f"coalesce({n}, 0)::bigint",
+        f"{metric.name}_coverage": f"{known if of == 'plain' else f'coalesce({known}, 0)'} / nullif(plain.requests, 0)",
+        f"{metric.name}_provenance": f"case when {n} > 0 then plain.{_named(metric, 'said')} end",
     }
 
 
 def mark(metric: MetricRow, tag: str) -> str:
-    """The name of a mark or a sum: `num`, `den`, `times`, `pct`, `known`, `bits`, `n`."""
+    """The name of a mark or a sum: `num`, `den`, `times`, `pct`, `known`, `n`, `said`."""
     return _named(metric, tag)
 
 
@@ -82,8 +79,14 @@ def listed(names: Sequence[str], of: str = "") -> str:
 
 
 def _counted(text: str, counted: str, metric: MetricRow) -> str:
-    value = f"({metric_sql.arithmetic(text)})::double"
+    value = f"{_plain(metric_sql.arithmetic(text))}::double"
     return value if _is_bare(metric) else f"case when {counted} then {value} end"
+
+
+def _plain(sql: str) -> str:
+    """SQL in brackets, a column that is a double already by its name."""
+    name = sql.removesuffix("::double")
+    return name if name.isidentifier() else f"({sql})"
 
 
 def _is_bare(metric: MetricRow) -> bool:
@@ -96,6 +99,6 @@ def _named(metric: MetricRow, tag: str) -> str:
     return f'"{metric.name}:{tag}"'
 
 
-def _names(metric: MetricRow) -> tuple[str, str, str, str, str, str]:
-    num, den, times, pct, known, bits = (_named(metric, tag) for tag in ("num", "den", "times", "pct", "known", "bits"))
-    return num, den, times, pct, known, bits
+def _names(metric: MetricRow) -> tuple[str, str, str, str, str]:
+    num, den, times, pct, known = (_named(metric, tag) for tag in ("num", "den", "times", "pct", "known"))
+    return num, den, times, pct, known

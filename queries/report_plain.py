@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from queries import provenance_digits
 from queries.metric_sql import QUANTILES, MetricRow
-from queries.report_parts import Part, mark, marks, said, sums
+from queries.report_parts import Part, inputs, mark, marks, said, sums, words
 
 KINDS = ("ratio", "mean", "share", "quantile", "product", "label")
 _SHARES = ", ".join(str(share) for _, share in QUANTILES)
@@ -14,11 +15,21 @@ _SHARES = ", ".join(str(share) for _, share in QUANTILES)
 def plain(names: Sequence[str], metrics: Sequence[MetricRow]) -> Part:
     """`plain`: one row per segment with its requests and the metrics that need no other pass. A label's word is made of its frame."""
     chosen = [metric for metric in metrics if metric.kind in KINDS]
-    inner = [*names, *(item for metric in chosen for item in marks(metric))]
+    columns = words(metrics)
+    inner = [*names, *(column for column, _ in columns), *(item for metric in chosen for item in marks(metric))]
     items = [item for metric in chosen for item in (*_values(metric), *sums(metric))]
+    items += [f"bit_or({column}) as {column}" for column, _ in columns]
+    said_of = [item for column, told in columns for item in _told(column, told)]
+    said_of += [f"'span' as {mark(metric, 'said')}" for metric in metrics if metric.numerator and not inputs(metric)]
     rows = f"select {', '.join(inner) or '1'} from rows"
-    table = f"plain as (select {', '.join([*names, 'count(*) as requests', *items])} from ({rows}) group by all)"
-    return Part("plain", (table,), {name: text for metric in chosen for name, text in _shown(metric).items()})
+    counted = f"counted as (select {', '.join([*names, 'count(*) as requests', *items])} from ({rows}) group by all)"
+    table = f"plain as (select {', '.join(['*', *said_of])} from counted)"
+    return Part("plain", (counted, table), {name: text for metric in chosen for name, text in _shown(metric).items()})
+
+
+def _told(column: str, metrics: Sequence[MetricRow]) -> list[str]:
+    """Where the inputs of metrics come from, in words."""
+    return [f"{provenance_digits.words(column, place)} as {mark(metric, 'said')}" for place, metric in enumerate(metrics)]
 
 
 def _values(metric: MetricRow) -> list[str]:

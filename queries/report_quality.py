@@ -31,7 +31,8 @@ def quality(names: Sequence[str], metrics: Sequence[MetricRow], period: str = ""
             f"ratios as (select s.model, s.lever, s.setting, avg({_RATIO}) as ratio from scores s join scores o on {originals} "
             "where s.setting <> 'original' and o.setting = 'original' group by all)",
             f'served as (select {listed(names)}model as "of:model", levers, count(*) as served from rows group by all)',
-            f'worst as (select {listed(names, "each_setting.")}"of:model", levers, served, min(ratio) as ratio from ({entries}) as each_setting join ratios '
+            f'worst as (select {listed(names, "each_setting.")}"of:model", levers, served, min(ratio) as ratio '
+            f"from ({entries}) as each_setting join ratios "
             'on ratios.lever = stated.key and ratios.setting = stated.value and ratios.model is not distinct from "of:model" group by all)',
             f"quality as (select {listed(names)}sum(ratio * served) / sum(served) as ratio, sum(served) as n from worst "
             "where ratio is not null group by all)",

@@ -65,7 +65,7 @@ def _few(names: Sequence[str], time: str | None) -> str:
     step = f", date_trunc('{_unit(time)}', window_started_at) as {time}" if time else ""
     counted = (
         f"select replica{step}, sum(counted) as counted, sum(counted) filter (where state = 'few') as few from sampling, period "
-        f"where window_started_at >= period.since - to_seconds({WINDOW_S}) and window_started_at < period.until group by all"
+        f"where window_started_at > period.since - to_seconds({WINDOW_S}) and window_started_at < period.until group by all"
     )
     same = "served.replica = counted.replica" + (f" and served.{time} = counted.{time}" if time else "")
     return (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from queries import metric_sql, provenance_digits
 from queries.metric_sql import MetricRow
-from queries.report_parts import bits_column, inputs
+from queries.report_parts import inputs, words
 
 PRICE = "usd_per_gpu_s"
 _PRICES = (
@@ -52,13 +52,15 @@ def period(conditions: str, sources: Sequence[Source], since: str, until: str) -
 
 
 def _branch(columns: Sequence[str], metrics: Sequence[MetricRow], conditions: str, source: Source) -> str:
-    bits = [
-        f"{provenance_digits.bits(inputs(metric), has_digits=source.has_digits)} as {bits_column(metric)}"
-        for metric in metrics
-        if metric.numerator
+    said = [
+        f"{provenance_digits.word([inputs(metric) for metric in told], has_digits=source.has_digits)} as {column}"
+        for column, told in words(metrics)
     ]
     filtered = f" where {conditions}" if conditions else ""
-    return f"select {', '.join([*columns, *bits]) or '1 as one'} from {source.sql}{filtered}"
+    read = [inputs(metric) for metric in metrics if metric.numerator]
+    told = sorted({column for some in read if not provenance_digits.is_told(some, source.has_digits) for column in some})
+    sql = provenance_digits.numbered(source.sql, told) if told else source.sql
+    return f"select {', '.join([*columns, *said]) or '1 as one'} from {sql}{filtered}"
 
 
 def _priced() -> str:

@@ -53,7 +53,7 @@ class SqlLimits:
     memory_bytes: int = 1 << 30
     output_bytes: int = 128 << 20
     output_values: int = 2_000_000
-    statement_characters: int = 100_000
+    statement_characters: int = 200_000  # a report of every metric has some 115,000
     threads: int = 2
     at_once: int = 2
     wait_s: float = 10.0

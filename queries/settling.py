@@ -92,7 +92,8 @@ def _due_parts(seen: Transaction, cutoff: datetime, block_began: datetime, limit
         'order by coalesce(first_start, since), "file"',
         {"cutoff": cutoff, "block_began": min(block_began, cutoff)},
     ).to_dicts()
-    chosen, count = [], 0
+    chosen: list[str] = []
+    count = 0
     for part in parts:
         if chosen and count + part["held"] > limit_rows:
             break

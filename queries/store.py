@@ -82,6 +82,7 @@ class Store:
         self._root = _open_migrated(folder / "live.duckdb", self.parts, memory_limit)
         self._reading: dict[object, float] = {}
         self._commits = 0
+        self._held: dict[tuple[str, tuple[tuple[str, Any], ...]], tuple[int, list[dict[str, Any]]]] = {}
         self._changed: dict[str, int] = dict.fromkeys(_relations(self._root), 0)
 
     @contextmanager
@@ -125,6 +126,14 @@ class Store:
     def rows(self, sql: str, params: Params = None) -> list[dict[str, Any]]:
         """The same as a list of dicts."""
         return self.frame(sql, params).to_dicts()
+
+    def unchanged_rows(self, relation: str, sql: str, params: Params = None) -> list[dict[str, Any]]:
+        """The same of a SELECT over one relation alone, kept until a commit names it: to be asked often."""
+        key, version = (sql, tuple((params or {}).items())), self.version(relation)
+        held = self._held.get(key)
+        if held is None or held[0] != version:
+            held = self._held[key] = version, self.rows(sql, params)
+        return held[1]
 
     @contextmanager
     def snapshot(self) -> Iterator[Transaction]:

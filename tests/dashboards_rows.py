@@ -265,8 +265,10 @@ class StoreReader:
         since: datetime | None = None,
         until: datetime | None = None,
         where: str | None = None,
+        source: str = "auto",
     ) -> pl.DataFrame:
-        """The report, without `where`: only the sandbox may run that."""
+        """The report over requests, without `where`: only the sandbox may run that."""
+        del source
         if where:
             msg = "where is not taken here"
             raise ValueError(msg)

@@ -36,7 +36,7 @@ def request_rows(draw: st.DrawFn) -> dict[str, Any]:
         LIST: draw(lists),
         "outcome": draw(st.sampled_from(["ok", "error", "aborted", "unknown"])),
         "replica": draw(st.sampled_from(["a", "b", None])),
-        "model": draw(st.sampled_from(["m", "n"])),
+        "model": draw(st.sampled_from(["k", "l", "m", "n"])),
         "arm": draw(st.sampled_from(["treated", "control"])),
         "after_s": draw(st.integers(0, 899)),
     }

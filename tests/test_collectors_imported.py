@@ -79,6 +79,21 @@ def test_a_request_of_each_form_becomes_the_same_row_with_what_follows_from_it(t
     room.close()
 
 
+def test_what_a_request_met_is_taken_as_it_is_stated(tmp_path: Path) -> None:
+    met = {
+        "kv_block_tokens": 16, "gpu_s": 0.5, "kv_link_s": 0.1, "evicted_tokens": 64, "gpu_memory_used_bytes": 10**10,
+        "gpu_memory_free_bytes": 10**9, "collective_bus_bytes_per_s": 1e11, "communication_fraction": 0.2, "chunks": 9,
+        "chunk_gap_p50_s": 0.01, "chunk_gap_p95_s": 0.02, "chunk_gap_p99_s": 0.03, "chunk_gap_max_s": 0.04, "stall_s": 0.0,
+    }  # fmt: skip
+    (tmp_path / "file").write_text(json.dumps(ROW | met))
+    room = EngineRoom(tmp_path / "data", Config())
+    assert list(put_files(Here(Local(room), "load:x"), [tmp_path / "file"])) == []
+    room.drain()
+    (found,) = room.frame("select * from requests").to_dicts()
+    assert {name: found[name] for name in met} == met
+    room.close()
+
+
 def test_a_stated_bucket_is_kept_and_an_impossible_value_is_set_aside(tmp_path: Path) -> None:
     rows = [ROW | {"input_bucket": "mine"}, ROW | {"request_id": "r-2", "cached_tokens": 2000}]
     (tmp_path / "file").write_text("\n".join(json.dumps(row) for row in rows))

@@ -86,6 +86,13 @@ def test_an_older_name_counts_only_without_the_newer_one() -> None:
     assert sums(older + "# TYPE vllm:kv_cache_usage_perc gauge\nvllm:kv_cache_usage_perc 0.25\n") == {"kv_usage": 0.25}
 
 
+def test_the_number_of_an_info_metric_is_in_its_label() -> None:
+    text = "# TYPE vllm:cache_config_info gauge\n"
+    for engine, size in (("0", "32"), ("1", "None")):
+        text += f'vllm:cache_config_info{{block_size="{size}",engine="{engine}"}} 1\n'
+    assert sums(text) == {"kv_block_tokens": 32}
+
+
 def test_sglang_counts_rank_zero_and_never_the_total_beside_its_parts() -> None:
     text = "# TYPE sglang:cached_tokens_total counter\n"
     for source, value in (("device", 10), ("host", 5), ("total", 15)):

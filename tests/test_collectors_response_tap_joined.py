@@ -27,7 +27,8 @@ from leverwatch.engine_room import EngineRoom
 
 ASKED = (
     "select request_id, engine, model, prompt_tokens, cached_tokens, output_tokens, draft_tokens, accepted_tokens, verify_steps, outcome, "
-    "accepted_by_position, provenance::json::varchar as provenance from requests"
+    "accepted_by_position, chunks, chunk_gap_p50_s, chunk_gap_p95_s, chunk_gap_p99_s, chunk_gap_max_s, stall_s, "
+    "provenance::json::varchar as provenance from requests"
 )
 
 
@@ -79,6 +80,9 @@ def test_tap_and_engine_are_one_request_with_what_only_the_body_says(kind: str, 
     for column in ("cached_tokens", "draft_tokens", "accepted_tokens", "verify_steps"):
         assert f'"{column}":"body"' in row["provenance"]
     assert '"prompt_tokens":"span"' in row["provenance"]
+    assert (row["chunks"] is not None) == ('"chunks":"body"' in row["provenance"]) == (case == "vllm_stream")
+    gaps = [row[f"chunk_gap_{name}_s"] for name in ("p50", "p95", "p99", "max")]
+    assert gaps == sorted(gaps) if (row["chunks"] or 0) > 1 else gaps == [None] * 4  # what comes in one piece has no gap
     assert PROMPT not in said and COMPLETION not in said
     assert odd == []
 

@@ -233,3 +233,42 @@ def test_a_process_that_starts_anew_before_each_batch_stores_the_same_requests(
     opened = EngineRoom(tmp_path, Config())
     assert_stored_as_assembled_at_once(opened.store, batches)
     opened.close()
+
+
+def test_a_trace_that_becomes_whole_gives_back_what_another_trace_told_it(room: EngineRoom) -> None:
+    """Two callers chose one id: the body waits, is taken to be the other's, and is not once its own engine's span has come."""
+    other, own = next(numbers), next(numbers)
+    told = body_of(own, "chosen", 0)
+    batches = [[vllm(other, "chosen", 2500)], [told], [vllm(own, "chosen", 0)]]
+    for batch in batches:
+        put(room, batch)
+    assert_stored_as_assembled_at_once(room.store, batches)
+    stored = room.store.frame("select trace_id, cached_tokens from requests order by trace_id")
+    assert stored.rows() == [(f"{other:032x}", None), (f"{own:032x}", 64)]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_a_span_that_nobody_knows_links_a_gateway_with_its_engine_whenever_it_comes(room: EngineRoom, order: tuple[int, ...]) -> None:
+    above = gateway(next(numbers), None, 0)
+    between = foreign(above.trace, 5, parent=above.number)
+    spans = [above, between, vllm(above.trace, "linked", 10, parent=between.number)]
+    for place in order:
+        put(room, [spans[place]])
+    together = gateway(next(numbers), None, 0)
+    link = foreign(together.trace, 5, parent=together.number)
+    put(room, [together, link, vllm(together.trace, "together", 10, parent=link.number)])
+    stored = room.store.frame("select request_id, gateway from requests order by request_id")
+    assert stored.rows() == [("linked", "litellm"), ("together", "litellm")]
+
+
+def test_a_pair_and_a_whole_request_that_use_one_id_stay_apart(room: EngineRoom) -> None:
+    first, second, usage = next(numbers), next(numbers), {"gen_ai__usage__prompt_tokens": 300, "bootstrap_room": "chosen"}
+    pair = [
+        one("sglang server", f"{phase} Req 1", first, 0, 300, gen_ai__usage__completion_tokens=1, **usage)
+        for phase in ("prefill", "decode")
+    ]
+    batches = [pair, [vllm(second, "chosen", 10)]]
+    for batch in batches:
+        put(room, batch)
+    assert_stored_as_assembled_at_once(room.store, batches)
+    assert room.store.frame("select engine from requests order by engine").rows() == [("sglang",), ("vllm",)]

@@ -7,6 +7,8 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pipeline_load_rows import at, rows_counted, series
 
 from pipeline.counters import Counter, counters
@@ -90,3 +92,20 @@ def test_counters_that_are_sampled_together_share_their_moments() -> None:
     samples = rows_counted(series(OUT, [(0, 0), (10, 1)]), series("prompt_tokens_total", [(0, 0), (10, 1)]))
     found = counters(samples, pl.Series(["r"]))
     assert found[OUT][0].grid is found["prompt_tokens_total"][0].grid
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    st.lists(st.tuples(st.integers(1, 290), st.integers(0, 50)), min_size=1, max_size=12),
+    st.floats(0, 2000),
+    st.floats(0.001, 2000),
+)
+def test_any_window_is_what_straight_lines_between_samples_give(steps: list[tuple[int, int]], since: float, length: float) -> None:
+    times, totals = (np.cumsum([0, *column]).tolist() for column in zip(*steps, strict=True))
+    ways = counted(series(OUT, list(zip(times, totals, strict=True))), series(OUT, [(5, 1), (9, 77)], "q"))
+    until = since + length
+    if until > times[-1]:
+        assert math.isnan(grown(ways, since, until))
+    else:
+        expected = float(np.interp(until, times, totals) - np.interp(since, times, totals))
+        assert grown(ways, since, until) == pytest.approx(expected, abs=1e-3)

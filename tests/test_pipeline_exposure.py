@@ -64,6 +64,22 @@ def test_a_replica_whose_requests_carry_drafts_gets_none_by_exposure() -> None:
     assert column(found, "verify_steps") == [None, None]
 
 
+@pytest.mark.parametrize(("lever", "given"), [("speculation", [None, None]), ("pool_ratio", [11, 11])])
+def test_arms_beside_each_other_on_a_replica_are_not_given_the_same_drafts(lever: str, given: list[int | None]) -> None:
+    arms: list[dict[str, Any]] = [{"arms": [{"key": lever, "value": arm}]} for arm in ("treated", "control")]
+    found = joined(requests(*(request(1, 5, output_tokens=11, **arm) for arm in arms)), *drafts(100, 20, 100))
+    assert column(found, "draft_tokens") == given
+    assert (
+        column(
+            joined(requests(request(1, 5, output_tokens=11, **arms[0])), *drafts(100, 20, 100), around=requests(request(2, 3, **arms[1]))),
+            "draft_tokens",
+        )
+        == given[:1]
+    )
+    apart = joined(requests(request(1, 5, output_tokens=11, **arms[0]), request(1, 5, "q", **arms[1])), *drafts(50, 20, 100))
+    assert apart[0]["draft_tokens"] is not None
+
+
 def test_without_a_second_scrape_or_after_too_long_a_time_nothing_is_given() -> None:
     made = requests(request(1, 5, output_tokens=11, prompt_tokens=10), request(15, 25, output_tokens=11, prompt_tokens=10))
     assert column(joined(made, *drafts(100, 50, 100)), "draft_tokens") == [11, None]
@@ -84,6 +100,19 @@ def test_preemptions_and_evicted_tokens_are_given_where_they_are_counted() -> No
     found = joined(made, *samples, series(OUT, [(0, 0), (10, 110)]), series(PROMPT, [(0, 0), (10, 1000)]))
     assert column(found, "preemptions") == [1] * 10
     assert column(found, "evicted_tokens") == [50] * 10
+
+
+def test_a_replica_that_counts_evictions_and_no_hits_has_them_beside_one_that_does() -> None:
+    other = [series(name, [(1, 0), (11, 40)], "q") for name in (CACHED, PROMPT)]
+    made = requests(request(2, 5, prompt_tokens=100), request(2, 5, "q", prompt_tokens=10))
+    found = joined(made, series("evicted_tokens_total", [(0, 0), (10, 50)]), series(PROMPT, [(0, 0), (10, 100)]), *other)
+    assert column(found, "evicted_tokens") == [50, None]
+    assert column(found, "cached_tokens") == [None, 9]
+
+
+def test_a_counter_beyond_all_bounds_does_not_wrap() -> None:
+    made = requests(request(1, 5, output_tokens=11))
+    assert column(joined(made, series(DRAFT, [(0, 0), (10, 1e300)]), series(OUT, [(0, 0), (10, 9)])), "draft_tokens") == [10**12]
 
 
 def test_what_is_rare_is_not_lost_to_rounding() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from pipeline_load_rows import joined, request, requests
+from pipeline_load_rows import NOBODY, NONE, joined, request, requests
+
+from pipeline import replica_load
+from pipeline.segments import Edges
 
 
 def test_concurrency_counts_the_request_itself_and_those_that_run_when_it_starts() -> None:
@@ -64,3 +67,10 @@ def test_the_time_of_a_link_is_split_among_the_transfers_on_it() -> None:
     )
     assert [row["kv_link_s"] for row in found] == [pytest.approx(1.5), pytest.approx(1.5), pytest.approx(2.0), None, None]
     assert found[0]["provenance"]["kv_link_s"] == "derived"
+
+
+def test_where_only_some_requests_are_seen_nothing_is_told_of_the_others() -> None:
+    made = requests(request(0, 4, gpus=1), request(0, 4, "q", gpus=1), request(0, 4, "q", prefill_replica="r", gpus=1))
+    found = replica_load.joined(made, NOBODY, NONE, Edges(), sampled={"r"})
+    assert found["concurrency"].to_list() == [None, 2, None]
+    assert found["gpu_s"].to_list() == [None, 2.0, None]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from collectors_bodies import attribute, body, span
 from pipeline_load_rows import NOBODY, NONE, request, requests, series
 
 from collectors.prometheus_text import Scrape, spooled
@@ -97,3 +98,16 @@ def test_order_of_samples_and_of_requests_decides_nothing() -> None:
     expected = replica_load.joined(made, NOBODY, samples, Edges())
     shuffled = replica_load.joined(made.head(1).vstack(made.tail(19).reverse()), NOBODY, samples.reverse(), Edges())
     assert shuffled.sort("started_at").equals(expected)
+
+
+@pytest.mark.parametrize("on", ["span", "resource"])
+def test_the_size_of_a_cache_block_is_a_fact_of_the_deployment(tmp_path: Path, on: str) -> None:
+    told = {"leverwatch.kv_block_tokens": "16"}
+    attributes = [attribute(key, value) for key, value in told.items()] if on == "span" else []
+    made = EngineRoom(tmp_path, Config())
+    made.spool.append("traces", "s", 1, body(span(1, attributes=attributes), **(told if on == "resource" else {}))).result()
+    made.drain()
+    assert made.store.rows("select kv_block_tokens, provenance['kv_block_tokens'] as source from requests") == [
+        {"kv_block_tokens": 16, "source": "span"}
+    ]
+    made.close()

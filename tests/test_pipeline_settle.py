@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from collectors_bodies import START, attribute, body, span
+from collectors_metrics import counter, gauge, metrics, point
 
 from leverwatch.config import Config
 from leverwatch.engine_room import NEVER, EngineRoom
@@ -87,6 +88,42 @@ def test_once_nothing_arrives_any_more_all_is_settled(room: EngineRoom) -> None:
     room.finish()
     assert settled(room) == [1, 2]
     assert not settling.is_waiting(room.store, NEVER)
+
+
+def scraped(minutes: float, running: int, drafted: int, accepted: int, output: int) -> bytes:
+    """What vLLM's metrics of replica `r` said, so many minutes after START, as an export."""
+    at = START + int(minutes * MINUTE_NS)
+    counts = {"spec_decode_num_draft_tokens": drafted, "spec_decode_num_accepted_tokens": accepted, "generation_tokens": output}
+    told = [
+        gauge("vllm:num_requests_running", point(running, at)),
+        *(counter(f"vllm:{name}_total", point(n, at)) for name, n in counts.items()),
+    ]
+    return metrics(*told, **{"service.instance.id": "r"}).SerializeToString()
+
+
+def test_what_a_request_does_not_carry_is_read_from_the_series_of_its_replica(room: EngineRoom) -> None:
+    for minutes, sums in ((-1, (0, 0, 0)), (-0.1, (100, 40, 200)), (1, (700, 340, 1_200)), (2, (1_300, 640, 2_200))):
+        room.spool.append("metrics", "s", ARRIVAL, scraped(minutes, 5, *sums)).result(10)
+    put(
+        room,
+        *(body(request(number, minutes=number / 30, e2e_s=2.0, arm="treated")) for number in range(1, 25)),
+        body(request(99, minutes=10)),
+    )
+    (row,) = room.store.rows(
+        "select avg(batch_at_admission) as batch, sum(accepted_tokens) / sum(draft_tokens) as acceptance, count(draft_tokens) as known, "
+        "any_value(provenance['draft_tokens']) as counted, any_value(provenance['batch_at_admission']) as read "
+        "from requests where is_settled"
+    )
+    assert row == {"batch": 5.0, "acceptance": pytest.approx(0.5, abs=0.03), "known": 24, "counted": "counter", "read": "sample"}
+
+
+def test_where_only_a_part_sends_spans_nothing_is_said_of_what_ran_beside(room: EngineRoom) -> None:
+    with room.store.write() as transaction:
+        transaction.execute(
+            "insert into sampling values ('r', timestamptz '2020-01-01 00:00:00+00', 300, 100, 1000, 0.1, 10, 'sampled', 'counter')"
+        )
+    put(room, body(request(1)), body(request(2, minutes=10)))
+    assert room.store.rows("select concurrency, gpu_s from requests where is_settled") == [{"concurrency": None, "gpu_s": None}]
 
 
 def test_requests_in_flight_together_are_counted_and_share_the_time_of_their_replica(room: EngineRoom) -> None:

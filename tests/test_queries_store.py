@@ -143,7 +143,7 @@ STAGES = {
     "load_evaluations": "staged_evaluations",
     "load_imported_stage": "incoming_imported", "load_imported_kinds": "staged_imported", "load_imported": "staged_imported",
     "import_requests": "incoming_pairs",
-    "guard_prolong": "suspicions", "guard_record": "suspicions",
+    "guard_prolong": "suspicions", "guard_record": "suspicions", "guard_remember": "replica_sums",
     "assemble_partners": "keys", "assemble_awaited": "keys", "sampling_spans": "sampling_windows",
     "cell_admit": "working_cells", "cell_admit_other": "working_cells", "cell_place": "working_cells",
     "cell_series": "placed_cells", "cell_numbers": "placed_cells", "cell_metrics": "named_metrics",
@@ -174,6 +174,7 @@ SHAPES = {
     "now() as replaced_since, now() as replaced_until",
     "blocks": "create temp table incoming as select now() as block_started_at, now() as corrected_at, 1 as added, 0 as removed",
     "suspicions": "create temp table incoming as select * exclude (suspected_at) from suspicions",
+    "replica_sums": "create temp table incoming as select * exclude (noted_at) from replica_sums",
     "working_blocks": "create temp table working_blocks as select now() as block_started_at",
 }
 
@@ -204,3 +205,12 @@ def test_every_question_binds_against_the_schema(store: Store, name: str) -> Non
 def test_an_unknown_question_is_refused_with_the_known_ones() -> None:
     with pytest.raises(files.UnknownQuestionError, match=r"no question 'nope'; known: .*watermark"):
         files.question("nope")
+
+
+def test_rows_that_are_asked_often_are_read_again_once_their_relation_changed(store: Store) -> None:
+    asked = ("dirty_blocks", "select count(*) as n from dirty_blocks", {})
+    assert store.unchanged_rows(*asked) == [{"n": 0}]
+    assert store.unchanged_rows(*asked) is store.unchanged_rows(*asked)
+    with store.write() as transaction:
+        transaction.execute("insert into dirty_blocks values (now())")
+    assert store.unchanged_rows(*asked) == [{"n": 1}]

@@ -10,17 +10,20 @@ from typing import Any
 
 import polars as pl
 
-from leverwatch.cli import common, doubted, dropped
+from leverwatch.cli import answered, common, doubted, dropped
 from leverwatch.connection import Connection, names
 from queries.sandbox import SqlError
 
 QUOTES_HINT = "a text stands in single quotes, such as \"model = 'chat-70b'\"; columns are those of `requests`"
 SAID = ("_n", "_coverage", "_provenance")
+NOTES = ("_totals", "_evidence")  # in words, beside a value: what a rate's totals are, why a label
 
 
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
-    parser = subparsers.add_parser("report", help="metrics per segment, each with n, coverage and provenance")
+    parser = subparsers.add_parser(
+        "report", help="metrics per segment, each with n, coverage and provenance; rates say what their totals are"
+    )
     common.add_data(parser)
     parser.add_argument("--by", default="", metavar="COL,...", help="columns of requests, lever.<name>, arm.<name>, hour, day")
     parser.add_argument(
@@ -28,6 +31,13 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--since", metavar="T", help="ISO 8601 (no offset: UTC) or an age such as 90m, 24h, 7d; default: everything stored")
     parser.add_argument("--until", metavar="T", help="exclusive, as --since")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        choices=("auto", "requests", "cells"),
+        default="auto",
+        help="what answers: requests, or the cells kept of them; auto: requests where they are there and not too many",
+    )
     parser.add_argument("--where", metavar="EXPR", help="a condition over columns of requests")
     parser.add_argument("--format", choices=("table", "json", "csv", "parquet"), default="table")
     parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
@@ -39,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     with common.connection(args) as connection:
         frame = _asked(connection, args)
         period = args.since, args.until, datetime.now(UTC)
-        for sentence in (*dropped.told(connection, *period), *doubted.told(connection, *period)):
+        for sentence in (*answered.told(connection, frame), *dropped.told(connection, *period), *doubted.told(connection, *period)):
             print(f"leverwatch: {sentence}", file=sys.stderr)
     if args.format == "table":
         frame = long_form(frame, names(args.by) or ())
@@ -52,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 def _asked(connection: Connection, args: argparse.Namespace) -> pl.DataFrame:
     """The report. Where a condition is wrong, the condition is shown, and not the statement that was made around it."""
     try:
-        return connection.report(args.by, args.metrics, args.since, args.until, args.where)
+        return connection.report(args.by, args.metrics, args.since, args.until, args.where, args.source)
     except SqlError as error:
         if not args.where or error.code != "invalid":
             raise
@@ -62,13 +72,15 @@ def _asked(connection: Connection, args: argparse.Namespace) -> pl.DataFrame:
 
 def long_form(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """A report for a terminal: one row per segment and value, with how it was got, since a wide row cannot be read there."""
-    values = [name for name in frame.columns if f"{_metric(name, frame.columns)}_n" in frame.columns and not name.endswith(SAID)]
+    noted = any(name.endswith(NOTES) for name in frame.columns)
+    values = [name for name in frame.columns if f"{_metric(name, frame.columns)}_n" in frame.columns and not name.endswith((*SAID, *NOTES))]
     rows = [
         frame.select(
             *keys,
             "requests",
             pl.lit(name).alias("metric"),
-            pl.col(name).cast(pl.Float64).round_sig_figs(4).alias("value"),
+            _value(name, frame),
+            *([_note(name, frame)] if noted else []),
             *(pl.col(f"{_metric(name, frame.columns)}{said}").alias(said[1:]) for said in SAID),
         )
         for name in values
@@ -81,6 +93,18 @@ def long_form(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     order = frame.select(*keys).with_row_index("place")
     placed = long.join(order, on=list(keys), nulls_equal=True, maintain_order="left")
     return placed.sort("place", maintain_order=True).drop("place")
+
+
+def _value(name: str, frame: pl.DataFrame) -> pl.Expr:
+    """A number; a label's word stands in the note."""
+    number = pl.lit(None) if frame.schema[name] == pl.String else pl.col(name)
+    return number.cast(pl.Float64).round_sig_figs(4).alias("value")
+
+
+def _note(name: str, frame: pl.DataFrame) -> pl.Expr:
+    said = [pl.col(f"{name}{kind}") for kind in NOTES if f"{name}{kind}" in frame.columns]
+    word = [pl.col(name)] if frame.schema[name] == pl.String else []
+    return (pl.concat_str(*word, *said, separator=": ", ignore_nulls=True) if word or said else pl.lit(None, pl.String)).alias("note")
 
 
 def _metric(name: str, columns: Sequence[str]) -> str:

@@ -37,15 +37,17 @@ create table block_histograms (
     series_id integer not null, started_at timestamptz not null, metric_id smallint not null, bins smallint[] not null, counts bigint[] not null
 );
 
--- The same by the hour and by the day, and by the day of all replicas together (`fleet`).
+-- The same by the hour and by the day, and of all replicas together by the day (`fleet`) and by the week from Monday on.
 create table hour_cells as from block_cells;
 create table hour_histograms as from block_histograms;
 create table day_cells as from block_cells;
 create table day_histograms as from block_histograms;
 create table fleet_cells as from block_cells;
 create table fleet_histograms as from block_histograms;
+create table week_cells as from block_cells;
+create table week_histograms as from block_histograms;
 
--- The hours and days (`tier`: hour, day) that have cells, and what became of them (`state`): `open`, `summed` up from what is finer, or
+-- The hours, days and weeks (`tier`) that have cells, and what became of them (`state`): `open`, `summed` up from what is finer, or
 -- `touched`, where late data was added to what had been summed up.
 create table cell_periods (tier varchar not null, started_at timestamptz not null, state varchar not null);
 

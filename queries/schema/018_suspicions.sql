@@ -12,6 +12,15 @@ create table suspicions (
     suspected_at timestamptz not null
 );
 
+-- What the requests of one settled batch said of their replicas, as sums that add up over batches; `until` is when the last of them began.
+-- Held for some minutes, so that a replica's series are held against more requests than one batch has.
+create table replica_sums (
+    replica varchar not null, until timestamptz not null, model varchar, requests bigint, link_peak double, block bigint, short bigint,
+    prompt_n bigint, prompt double, own_n bigint, own_cached double, own_prompt double, drafted_n bigint, own_accepted double,
+    own_drafted double, accepted double, steps double, timed_n bigint, tpot_s double, whole_n bigint, whole_s double,
+    noted_at timestamptz not null
+);
+
 -- The trap that most of an arm's requests of the window fell into, where it touches what the effect is made of, and the share of those
 -- that fell into any.
 alter table effects add column trap varchar;

@@ -1,11 +1,18 @@
-with base as (select *
+with rows as not materialized (select outcome
 from requests),
-plain as (select count(*) as requests,
-    sum(cast(outcome == 'aborted' as double)) filter (where outcome is not null) / nullif(count(*) filter (where outcome is not null),
-0) as abort_rate,
-    count(*) filter (where outcome is not null) as abort_rate_n,
-    count(*) filter (where outcome is not null) / nullif(count(*),
-0) as abort_rate_coverage,
-    case when count(*) filter (where outcome is not null) > 0 then 'span' end as abort_rate_provenance
-from base group by all) select *
-from plain order by requests desc
+counted as (select count(*) as requests,
+    sum("abort_rate:num") / nullif(count("abort_rate:num"),
+0) as "abort_rate:value",
+    count("abort_rate:num") as "abort_rate:n",
+    count("abort_rate:num") as "abort_rate:known"
+from (select (outcome == 'aborted')::double as "abort_rate:num"
+from rows) group by all),
+plain as (select *,
+    'span' as "abort_rate:said"
+from counted) select plain.requests,
+    plain."abort_rate:value" as "abort_rate",
+    plain."abort_rate:n" as "abort_rate_n",
+    plain."abort_rate:known" / nullif(plain.requests,
+    0) as "abort_rate_coverage",
+    case when plain."abort_rate:n" > 0 then plain."abort_rate:said" end as "abort_rate_provenance"
+from plain order by plain.requests desc

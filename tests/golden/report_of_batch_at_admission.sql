@@ -1,13 +1,43 @@
-with base as (select *
-from requests),
-plain as (select count(*) as requests,
-    sum(batch_at_admission::double) filter (where batch_at_admission is not null) / nullif(count(*) filter (where batch_at_admission is not null),
-0) as batch_at_admission,
-    count(*) filter (where batch_at_admission is not null) as batch_at_admission_n,
-    count(*) filter (where batch_at_admission is not null) / nullif(count(*),
-0) as batch_at_admission_coverage,
-    nullif(array_to_string(list_sort(list_distinct(flatten(list(distinct list_distinct([provenance['batch_at_admission']])) filter (where batch_at_admission is not null)))),
+with rows as not materialized (select batch_at_admission,
+    ((case when batch_at_admission is not null then (1::bigint << "batch_at_admission:number") else 0 end) << 0) as "provenance:0"
+from (select *,
+    coalesce(list_position(['body',
+    'counter',
+    'derived',
+    'log',
+    'other',
+    'sample',
+    'span'],
+    provenance['batch_at_admission']),
+if(provenance['batch_at_admission'] is null,
+    8,
+    5)) as "batch_at_admission:number"
+from requests)),
+counted as (select count(*) as requests,
+    sum("batch_at_admission:num") / nullif(count("batch_at_admission:num"),
+0) as "batch_at_admission:value",
+    count("batch_at_admission:num") as "batch_at_admission:n",
+    count("batch_at_admission:num") as "batch_at_admission:known",
+    bit_or("provenance:0") as "provenance:0"
+from (select "provenance:0",
+    batch_at_admission::double as "batch_at_admission:num"
+from rows) group by all),
+plain as (select *,
+    nullif(array_to_string(list_filter(['body',
+    'counter',
+    'derived',
+    'log',
+    'other',
+    'sample',
+    'span'],
+    lambda name,
+    place: "provenance:0" >> 0 + place & 1 = 1),
 '+'),
-'') as batch_at_admission_provenance
-from base group by all) select *
-from plain order by requests desc
+'') as "batch_at_admission:said"
+from counted) select plain.requests,
+    plain."batch_at_admission:value" as "batch_at_admission",
+    plain."batch_at_admission:n" as "batch_at_admission_n",
+    plain."batch_at_admission:known" / nullif(plain.requests,
+    0) as "batch_at_admission_coverage",
+    case when plain."batch_at_admission:n" > 0 then plain."batch_at_admission:said" end as "batch_at_admission_provenance"
+from plain order by plain.requests desc

@@ -1,13 +1,43 @@
-with base as (select *
-from requests),
-plain as (select count(*) as requests,
-    sum(cast(cached_tokens::double > 0 as double)) filter (where cached_tokens is not null) / nullif(count(*) filter (where cached_tokens is not null),
-0) as cache_hit_rate,
-    count(*) filter (where cached_tokens is not null) as cache_hit_rate_n,
-    count(*) filter (where cached_tokens is not null) / nullif(count(*),
-0) as cache_hit_rate_coverage,
-    nullif(array_to_string(list_sort(list_distinct(flatten(list(distinct list_distinct([provenance['cached_tokens']])) filter (where cached_tokens is not null)))),
+with rows as not materialized (select cached_tokens,
+    ((case when cached_tokens is not null then (1::bigint << "cached_tokens:number") else 0 end) << 0) as "provenance:0"
+from (select *,
+    coalesce(list_position(['body',
+    'counter',
+    'derived',
+    'log',
+    'other',
+    'sample',
+    'span'],
+    provenance['cached_tokens']),
+if(provenance['cached_tokens'] is null,
+    8,
+    5)) as "cached_tokens:number"
+from requests)),
+counted as (select count(*) as requests,
+    sum("cache_hit_rate:num") / nullif(count("cache_hit_rate:num"),
+0) as "cache_hit_rate:value",
+    count("cache_hit_rate:num") as "cache_hit_rate:n",
+    count("cache_hit_rate:num") as "cache_hit_rate:known",
+    bit_or("provenance:0") as "provenance:0"
+from (select "provenance:0",
+    (cached_tokens::double > 0)::double as "cache_hit_rate:num"
+from rows) group by all),
+plain as (select *,
+    nullif(array_to_string(list_filter(['body',
+    'counter',
+    'derived',
+    'log',
+    'other',
+    'sample',
+    'span'],
+    lambda name,
+    place: "provenance:0" >> 0 + place & 1 = 1),
 '+'),
-'') as cache_hit_rate_provenance
-from base group by all) select *
-from plain order by requests desc
+'') as "cache_hit_rate:said"
+from counted) select plain.requests,
+    plain."cache_hit_rate:value" as "cache_hit_rate",
+    plain."cache_hit_rate:n" as "cache_hit_rate_n",
+    plain."cache_hit_rate:known" / nullif(plain.requests,
+    0) as "cache_hit_rate_coverage",
+    case when plain."cache_hit_rate:n" > 0 then plain."cache_hit_rate:said" end as "cache_hit_rate_provenance"
+from plain order by plain.requests desc

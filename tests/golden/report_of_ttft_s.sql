@@ -1,17 +1,47 @@
-with base as (select *
-from requests),
-plain as (select count(*) as requests,
-    quantile_cont(ttft_s::double,
-    0.5) filter (where ttft_s is not null) as ttft_s_p50,
-    quantile_cont(ttft_s::double,
-    0.95) filter (where ttft_s is not null) as ttft_s_p95,
-    quantile_cont(ttft_s::double,
-    0.99) filter (where ttft_s is not null) as ttft_s_p99,
-    count(*) filter (where ttft_s is not null) as ttft_s_n,
-    count(*) filter (where ttft_s is not null) / nullif(count(*),
-0) as ttft_s_coverage,
-    nullif(array_to_string(list_sort(list_distinct(flatten(list(distinct list_distinct([provenance['ttft_s']])) filter (where ttft_s is not null)))),
+with rows as not materialized (select ttft_s,
+    ((case when ttft_s is not null then (1::bigint << "ttft_s:number") else 0 end) << 0) as "provenance:0"
+from (select *,
+    coalesce(list_position(['body',
+    'counter',
+    'derived',
+    'log',
+    'other',
+    'sample',
+    'span'],
+    provenance['ttft_s']),
+if(provenance['ttft_s'] is null,
+    8,
+    5)) as "ttft_s:number"
+from requests)),
+counted as (select count(*) as requests,
+    quantile_cont("ttft_s:num",
+    [0.5,
+    0.95,
+    0.99]) as "ttft_s:percentiles",
+    count("ttft_s:num") as "ttft_s:n",
+    count("ttft_s:num") as "ttft_s:known",
+    bit_or("provenance:0") as "provenance:0"
+from (select "provenance:0",
+    ttft_s::double as "ttft_s:num"
+from rows) group by all),
+plain as (select *,
+    nullif(array_to_string(list_filter(['body',
+    'counter',
+    'derived',
+    'log',
+    'other',
+    'sample',
+    'span'],
+    lambda name,
+    place: "provenance:0" >> 0 + place & 1 = 1),
 '+'),
-'') as ttft_s_provenance
-from base group by all) select *
-from plain order by requests desc
+'') as "ttft_s:said"
+from counted) select plain.requests,
+    plain."ttft_s:percentiles"[1] as "ttft_s_p50",
+    plain."ttft_s:percentiles"[2] as "ttft_s_p95",
+    plain."ttft_s:percentiles"[3] as "ttft_s_p99",
+    plain."ttft_s:n" as "ttft_s_n",
+    plain."ttft_s:known" / nullif(plain.requests,
+    0) as "ttft_s_coverage",
+    case when plain."ttft_s:n" > 0 then plain."ttft_s:said" end as "ttft_s_provenance"
+from plain order by plain.requests desc

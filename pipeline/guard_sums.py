@@ -1,0 +1,84 @@
+"""Requests in, sums per replica of what they said of it out: they add up over batches, since one batch may hold few of a replica."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from pipeline.traps import PAIRS
+
+OWN = ("span", "body", "log", "derived")  # a request's own word, and not a share of a series
+SUMS = pl.Schema({
+    "replica": pl.String(), "until": pl.Datetime("us", "UTC"), "model": pl.String(), "requests": pl.Int64(), "link_peak": pl.Float64(),
+    "block": pl.Int64(), "short": pl.Int64(), "prompt_n": pl.Int64(), "prompt": pl.Float64(),
+    "own_n": pl.Int64(), "own_cached": pl.Float64(), "own_prompt": pl.Float64(),
+    "drafted_n": pl.Int64(), "own_accepted": pl.Float64(), "own_drafted": pl.Float64(), "accepted": pl.Float64(), "steps": pl.Float64(),
+    "timed_n": pl.Int64(), "tpot_s": pl.Float64(), "whole_n": pl.Int64(), "whole_s": pl.Float64(),
+})  # fmt: skip
+_LARGEST = ("until", "link_peak", "block")
+_KEPT = ("replica", "model")
+
+
+def sums(requests: pl.DataFrame) -> pl.DataFrame:
+    """One row per replica that a request names, as SUMS has it. A prefill or decode replica is named for its link alone."""
+    told = requests.with_columns(_own(column).alias(f"own:{column}") for column in ("cached_tokens", "accepted_tokens"))
+    served = told.filter(pl.col("replica").is_not_null()).group_by("replica").agg(*_of_requests())
+    links = pl.concat([_links(requests, column) for column in ("replica", "prefill_replica", "decode_replica")])
+    both = served.join(links.group_by("replica").agg(pl.col("link_peak").max()), on="replica", how="full", coalesce=True)
+    until = requests["started_at"].max()
+    return both.with_columns(pl.col("until").fill_null(until)).select(pl.col(name).cast(kind) for name, kind in SUMS.items())
+
+
+def together(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per replica of sums of several batches, and the shares and means that follow from them."""
+    added = [pl.col(name).sum() for name in SUMS if name not in (*_LARGEST, *_KEPT)]
+    largest = [pl.col(name).max() for name in _LARGEST]
+    whole = rows.group_by("replica", maintain_order=True).agg(pl.col("model").drop_nulls().first(), *largest, *added)
+    shares = {
+        "prompt_mean": pl.col("prompt") / pl.col("prompt_n"),
+        "short_share": pl.col("short") / pl.col("prompt_n"),
+        "own_share": pl.col("own_cached") / pl.col("own_prompt"),
+        "own_acceptance": pl.col("own_accepted") / pl.col("own_drafted"),
+        "length": 1 + pl.col("accepted") / pl.col("steps"),
+        "tpot_mean_s": pl.col("tpot_s") / pl.col("timed_n"),
+        "whole_mean_s": pl.col("whole_s") / pl.col("whole_n"),
+    }
+    return whole.with_columns(share.fill_nan(None).alias(name) for name, share in shares.items())
+
+
+def _of_requests() -> list[pl.Expr]:
+    own = pl.col("own:cached_tokens") & (pl.col("prompt_tokens") > 0)
+    drafted = pl.col("own:accepted_tokens") & (pl.col("draft_tokens") > 0)
+    stepped = pl.col("verify_steps") > 0
+    whole_s = (pl.col("e2e_s") / pl.col("output_tokens")).filter(pl.col("output_tokens") >= 2)
+    return [
+        pl.col("started_at").max().alias("until"),
+        pl.col("model").drop_nulls().first(),
+        pl.len().alias("requests"),
+        pl.col("kv_block_tokens").max().alias("block"),
+        (pl.col("prompt_tokens") < pl.col("kv_block_tokens")).sum().alias("short"),
+        pl.col("prompt_tokens").count().alias("prompt_n"),
+        pl.col("prompt_tokens").sum().alias("prompt"),
+        own.sum().alias("own_n"),
+        pl.col("cached_tokens").filter(own).sum().alias("own_cached"),
+        pl.col("prompt_tokens").filter(own).sum().alias("own_prompt"),
+        drafted.sum().alias("drafted_n"),
+        pl.col("accepted_tokens").filter(drafted).sum().alias("own_accepted"),
+        pl.col("draft_tokens").filter(drafted).sum().alias("own_drafted"),
+        pl.col("accepted_tokens").filter(stepped).sum().alias("accepted"),
+        pl.col("verify_steps").filter(stepped).sum().alias("steps"),
+        pl.col("tpot_s").count().alias("timed_n"),
+        pl.col("tpot_s").sum(),
+        whole_s.count().alias("whole_n"),
+        whole_s.sum().alias("whole_s"),
+    ]
+
+
+def _own(column: str) -> pl.Expr:
+    """Whether a request said a column itself."""
+    told = pl.element().struct.field("key").eq(column) & pl.element().struct.field("value").is_in(list(OWN))
+    return pl.col("provenance").cast(PAIRS).list.eval(told).list.any().fill_null(value=False)
+
+
+def _links(requests: pl.DataFrame, column: str) -> pl.DataFrame:
+    named = requests.filter(pl.col(column).is_not_null() & (pl.col("link_peak_bytes_per_s") > 0))
+    return named.select(pl.col(column).alias("replica"), pl.col("link_peak_bytes_per_s").alias("link_peak"))
