@@ -26,8 +26,8 @@ class Metric:
     | label | a word with its evidence, worked out from other metrics |
 
     `percentiles_of` adds p50, p95, p99 of this per-request arithmetic, under the metric's name, to the value. A numerator `None` is not
-    known of any request until somebody sets what `missing` says; an empty one is read from other tables than `requests`. The arithmetic of one
-    that `is_configured` follows the configuration: no cell keeps its sums, which would be of another time's.
+    known of any request until somebody sets what `missing` says; an empty one is read from other tables than `requests`. Of what
+    `is_configured` the arithmetic follows the configuration: no cell keeps its sums, which would be of another time's.
     """
 
     name: str

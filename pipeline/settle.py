@@ -11,16 +11,13 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from pipeline import cell_store, guard, replica_load, segments
+from pipeline import cell_store, guard, replica_load, segments, surroundings
 from pipeline.fresh import DATA_FAULTS, rows
 from pipeline.measure import BLOCK_S, Cells
 from queries import files, ranged, settling
 from queries.store import Store, Transaction
 
 LAG = timedelta(seconds=120)
-FIRST, LAST = timedelta(minutes=5), timedelta(minutes=1)  # how far before and after requests a sample may say something of them
-AROUND = (*settling.KEY, *(name for name in replica_load.AROUND if name not in settling.KEY))
-BESIDE = ", ".join("map_entries(arms) as arms" if name == "arms" else name for name in AROUND)
 UNMEASURED = "the request cannot be measured: it is in no cell"
 
 Measure = Callable[[pl.DataFrame], Cells]
@@ -31,15 +28,13 @@ def settle_next(store: Store, edges: segments.Edges, measured: Measure, cutoff: 
     due = settling.take(store, cutoff, _block(cutoff))
     if due is None:
         return 0
-    around, samples, sampled = _surroundings(store, due)
+    known = surroundings.read(store, due.requests)
 
     def joined(some: pl.DataFrame) -> pl.DataFrame:
-        others = due.requests.join(some.select(settling.KEY), on=settling.KEY, how="anti").select(AROUND)
-        beside = pl.concat([around, others], how="vertical_relaxed") if len(others) else around
-        return replica_load.joined(some, beside, samples, edges, sampled)
+        return replica_load.joined(some, known.beside(some, due.requests), known.samples, edges, known.sampled)
 
     requests, left = _narrowed(due.requests, joined)
-    checked = guard.checked(pl.concat([requests, *left], how="diagonal_relaxed"), samples)
+    checked = guard.checked(pl.concat([requests, *left], how="diagonal_relaxed"), known.samples, known.recent)
     settled = checked.requests.with_columns(pl.lit(True).alias("is_settled")).select(due.requests.columns)
     sums, unmeasured = _measured(settled, measured)
     with store.write() as transaction:
@@ -68,22 +63,6 @@ def retract(store: Store, transaction: Transaction, measured: Measure, now: date
     for one in _measured(settling.paired(old), measured)[0]:
         cell_store.add(transaction, one, sign=-1)
     _touch(transaction, old, now, added=False)
-
-
-def _surroundings(store: Store, due: settling.Due) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
-    """The other requests that were under way while these were, what time series said around them, and who sends spans of a part only."""
-    since, until = due.requests.select(pl.col("started_at").min(), pl.col("ended_at").max().alias("until")).row(0)
-    with store.snapshot() as seen:
-        seen.using(due.requests.select(settling.KEY), "create temp table settling_now as select * from incoming")
-        same = " and ".join(f"s.{name} = r.{name}" for name in settling.KEY)
-        around = seen.frame(
-            f"select {BESIDE} from ({ranged.overlapping(store, seen, since, until)}) r "
-            f"where started_at <= $until and ended_at >= $since and not exists (select 1 from settling_now s where {same})",
-            {"since": since, "until": until},
-        )
-        samples = seen.frame(files.question("settle_samples"), {"since": since - FIRST, "until": until + LAST})
-        sampled = seen.frame(files.question("settle_sampled"))
-    return around, samples, sampled["replica"].to_list()
 
 
 def _narrowed(requests: pl.DataFrame, work: Callable[[pl.DataFrame], pl.DataFrame]) -> tuple[pl.DataFrame, list[pl.DataFrame]]:

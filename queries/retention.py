@@ -55,7 +55,7 @@ TABLES: dict[str, tuple[_Table, ...]] = {
     "block_cells": tuple(_Table(name, "started_at", only=_SUMMED_UP.format("hour")) for name in ("block_cells", "block_histograms")),
     "hour_cells": tuple(_Table(name, "started_at", only=_SUMMED_UP.format("day")) for name in ("hour_cells", "hour_histograms")),
     "cells": (
-        *(_Table(name, "started_at") for name in ("day_cells", "day_histograms", "fleet_cells", "fleet_histograms", "week_cells", "week_histograms")),
+        *(_Table(f"{tier}_{kind}", "started_at") for tier in ("day", "fleet", "week") for kind in ("cells", "histograms")),
         _Table("effects", "until"),
         _Table("closed_blocks", "until"),
         _Table("sampling", "window_started_at"),
