@@ -42,7 +42,8 @@ class Local(Connection):
         where: str | None = None,
         source: str = "auto",
     ) -> pl.DataFrame:
-        return self.room.report(by=names(by) or (), metrics=names(metrics), since=_moment(since), until=_moment(until), where=where, source=source)
+        period = {"since": _moment(since), "until": _moment(until)}
+        return self.room.report(by=names(by) or (), metrics=names(metrics), where=where, source=source, **period)
 
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         return self.room.effects(lever, by)

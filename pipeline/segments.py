@@ -37,7 +37,7 @@ CELL_SEGMENT_KEYS = (*SPECULATION_KEYS, "tenant")
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The bucket edges in use, and how many judging segments are told apart; a bucket is named by what it holds: `512-2047`, `<512`, `>=32768`."""
+    """The bucket edges in use, and how many judging segments are told apart. A bucket's name is what it holds: `512-2047`, `>=32768`."""
 
     input_tokens: tuple[int, ...] = INPUT_EDGES_TOKENS
     output_tokens: tuple[int, ...] = OUTPUT_EDGES_TOKENS

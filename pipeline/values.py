@@ -43,7 +43,8 @@ def value(metric: Metric, requests: pl.DataFrame, period_s: float | None = None)
     counting = rows.filter("counts")
     coverage = _float(rows["known"].mean())
     percentiles = _percentiles(counting["percentile"]) if metric.kind == "quantile" or metric.percentiles_of else {}
-    return Value(_value(metric, counting, _period_s(requests, period_s)), counting.height, coverage, percentiles)
+    found = _rate(counting, _period_s(requests, period_s)) if metric.kind == "rate" and coverage else _value(metric, counting)
+    return Value(found, counting.height, coverage, percentiles)
 
 
 def _with_inputs(metric: Metric, requests: pl.DataFrame) -> pl.DataFrame:
@@ -59,8 +60,13 @@ def _percentile_text(metric: Metric) -> str:
     return metric.percentiles_of or (metric.numerator if metric.kind == "quantile" else "None")
 
 
-def _value(metric: Metric, rows: pl.DataFrame, period_s: float | None) -> float | None:
-    if rows.is_empty() and metric.kind != "rate":
+def _rate(counting: pl.DataFrame, period_s: float | None) -> float | None:
+    """Per second of the period; 0 where what is known does not count, such as goodput of requests that all failed."""
+    return _divided(float(counting["num"].sum()), period_s)
+
+
+def _value(metric: Metric, rows: pl.DataFrame) -> float | None:
+    if rows.is_empty():
         return None
     num = float(rows["num"].sum())
     if metric.kind in ("mean", "share"):
@@ -69,8 +75,6 @@ def _value(metric: Metric, rows: pl.DataFrame, period_s: float | None) -> float 
         return _divided(num, float(rows["den"].sum()))
     if metric.kind == "product":
         return _divided(num / rows.height * float(rows["times"].sum()), float(rows["den"].sum()))
-    if metric.kind == "rate":
-        return _divided(num, period_s) if period_s and rows.height else None
     if metric.kind == "spread":
         sums = rows.group_by(metric.across).agg(pl.col("num").sum())["num"]
         return _divided(_float(sums.max()), _float(sums.mean()))

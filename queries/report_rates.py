@@ -86,7 +86,8 @@ def _unit(time: str) -> str:
 
 
 def _shown(metric: MetricRow) -> dict[str, str]:
-    n, total = f"rates.{mark(metric, 'n')}", f"rates.{mark(metric, 'sum')}"
+    n = f"rates.{mark(metric, 'n')}"
+    total = f"coalesce(rates.{mark(metric, 'sum')}, case when rates.{mark(metric, 'known')} > 0 then 0 end)"
     refused = f"rates.few_share > {FEW_SHARE}"
     scaled, unchecked = (f"case when rates.{mark(metric, word)} then '{word}' end" for word in ("scaled", "unchecked"))
     told = f"coalesce(nullif(concat_ws('+', {scaled}, {unchecked}), ''), 'whole')"

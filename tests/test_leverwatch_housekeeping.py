@@ -44,7 +44,7 @@ def put(room: EngineRoom, number: int = 1) -> None:
 
 def sealed(room: EngineRoom) -> None:
     put(room)
-    room.drain()
+    room.finish()
     mark = room.store.rows("select max(started_at) as newest from spans")[0]["newest"] + timedelta(hours=5)
     assert sealing.seal_next(room.store, mark) == 2
     written_at = (NOW - timedelta(minutes=10)).timestamp()

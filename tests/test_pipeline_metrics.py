@@ -231,6 +231,14 @@ def test_an_error_without_a_first_token_is_not_good_and_a_slow_answer_neither() 
     assert one("goodput_requests_per_s", *rows, slo=Slo(ttft_s=1.0), period_s=2.0).value == 0.5
 
 
+def test_where_all_is_known_to_be_bad_goodput_is_0_and_where_nothing_is_known_it_is_not() -> None:
+    failed = [{"outcome": "error", "after_s": 0}]
+    for name in ("goodput_requests_per_s", "goodput_output_tokens_per_s"):
+        known = {"output_tokens": 5, **failed[0]}
+        assert one(name, known, slo=Slo(ttft_s=1.0)).value == 0.0
+        assert one(name, {"outcome": "ok", "after_s": 0}, slo=Slo(ttft_s=1.0)).value is None
+
+
 def test_an_answer_of_one_token_keeps_to_a_limit_per_token() -> None:
     rows = [{"outcome": "ok", "output_tokens": 1, "after_s": 0}, {"outcome": "ok", "output_tokens": 9, "tpot_s": 0.2, "after_s": 0}]
     assert one("good_fraction", *rows, slo=Slo(tpot_s=0.1)).value == 0.5

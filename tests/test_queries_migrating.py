@@ -53,7 +53,8 @@ def fill(store: Store) -> dict[str, list[dict[str, Any]]]:
 
 
 def tables(store: Store) -> list[str]:
-    found = store.rows("select table_name from duckdb_tables() where table_name not in ('schema_version', 'parts', 'replaced_parts', 'dirty_blocks') order by all")
+    left_out = "('schema_version', 'parts', 'replaced_parts', 'dirty_blocks')"
+    found = store.rows(f"select table_name from duckdb_tables() where table_name not in {left_out} order by all")
     return [str(row["table_name"]) for row in found]
 
 
