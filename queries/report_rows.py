@@ -18,10 +18,14 @@ _PRICES = (
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Rows of `requests` as a relation or a query in brackets, and whether they carry the digits of their provenance."""
+    """Rows of `requests` as a relation or a query in brackets, whether they carry the digits of their provenance, and which these are.
+
+    `texts` is empty where they are many.
+    """
 
     sql: str
     has_digits: bool = False
+    texts: tuple[str, ...] = ()
 
 
 REQUESTS = (Source("requests"),)
@@ -53,7 +57,7 @@ def period(conditions: str, sources: Sequence[Source], since: str, until: str) -
 
 def _branch(columns: Sequence[str], metrics: Sequence[MetricRow], conditions: str, source: Source) -> str:
     said = [
-        f"{provenance_digits.word([inputs(metric) for metric in told], has_digits=source.has_digits)} as {column}"
+        f"{provenance_digits.word([inputs(metric) for metric in told], has_digits=source.has_digits, texts=source.texts)} as {column}"
         for column, told in words(metrics)
     ]
     filtered = f" where {conditions}" if conditions else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from queries.report_rows import Source
 from queries.store import Store, Transaction
 
 HOT = "requests_hot"
+MOST_TEXTS = 32
 _IN_PERIOD = (
     "select \"file\" from parts where relation = 'requests' "
     "and ($since::timestamptz is null or coalesce(last_start, until) >= $since) "
@@ -30,7 +32,15 @@ def sources(store: Store, transaction: Transaction, since: datetime | None, unti
         by_layout.setdefault(layout_of(Path(name).stem), []).append(store.parts / "requests" / name)
     columns = set(transaction.frame(f"select * from {HOT} limit 0").columns)
     held = _columns(transaction, {layout: files[0] for layout, files in by_layout.items() if layout})
-    return (Source(HOT), *(_source(files, held.get(layout, set()), columns) for layout, files in by_layout.items()))
+    parts = [_source(files, held.get(layout, set()), columns) for layout, files in by_layout.items()]
+    return (Source(HOT), *(replace(part, texts=_texts(transaction, part.sql)) if part.has_digits else part for part in parts))
+
+
+def _texts(transaction: Transaction, sql: str) -> tuple[str, ...]:
+    """The different digits that rows carry, none where they are many; 5 ns a request."""
+    found = transaction.frame(f"select distinct {DIGITS} as text from {sql} limit {MOST_TEXTS + 1}")["text"]
+    texts = sorted(text for text in found if text and text.isdigit())
+    return tuple(texts) if len(texts) == len(found) <= MOST_TEXTS else ()
 
 
 def _source(files: Sequence[Path], held: set[str], columns: set[str]) -> Source:

@@ -14,7 +14,7 @@ from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
 from pipeline.fresh import rows as as_stored
 from pipeline.metrics import METRICS
-from queries import fresh_parts
+from queries import fresh_parts, report_sources
 
 BEGAN = datetime(2026, 3, 2, 12, tzinfo=UTC)
 PAIRS = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
@@ -190,7 +190,9 @@ def test_quality_is_the_setting_s_score_over_the_original_s_by_what_served_each_
     assert frame["quality_coverage"].to_list() == [0.5, 0.0]
 
 
-def test_provenance_is_of_the_requests_that_have_all_inputs(room: EngineRoom) -> None:
+@pytest.mark.parametrize("most_texts", [0, 32])
+def test_provenance_is_of_the_requests_that_have_all_inputs(room: EngineRoom, most_texts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report_sources, "MOST_TEXTS", most_texts)
     both = {"prompt_tokens": 10, "cached_tokens": 5}
     store(
         room,
