@@ -10,7 +10,7 @@ import polars as pl
 from fastapi import Response
 
 from queries import arrow_values
-from queries.results import SqlResult
+from queries.results import COLUMNS_HEADER, SqlResult
 
 _PAGE_HEADERS = {
     "Content-Security-Policy": (
@@ -45,13 +45,13 @@ def asset(body: bytes, media: str) -> Response:
 
 
 def rows(frame: pl.DataFrame) -> Response:
-    """One JSON object per row; `segment` as an object."""
+    """One JSON object per row; `segment` as an object. An answer without rows names its columns in a header."""
     table = frame.to_arrow()
     columns = {name: arrow_values.plain(table.column(name).combine_chunks()) for name in table.column_names}
     if "segment" in columns:
         columns["segment"] = [None if text is None else json.loads(text) for text in columns["segment"]]
     listed = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return _json(listed)
+    return _json(listed, headers=None if listed else {COLUMNS_HEADER: json.dumps(table.column_names)})
 
 
 def answer(result: SqlResult, kind: str) -> Response:
@@ -73,5 +73,5 @@ def error(code: str, message: str, hint: str = "", status: int | None = None) ->
     return _json({"error": {"code": code, "message": message, "hint": hint}}, status or _STATUS.get(code, 400))
 
 
-def _json(value: Any, status: int = 200) -> Response:
-    return Response(json.dumps(value, ensure_ascii=False, allow_nan=False), status, _DATA_HEADERS, _MEDIA["json"])
+def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(json.dumps(value, ensure_ascii=False, allow_nan=False), status, {**_DATA_HEADERS, **(headers or {})}, _MEDIA["json"])

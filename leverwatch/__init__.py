@@ -1,4 +1,4 @@
-"""Leverwatch: whether each optimisation of an LLM server still pays, per traffic segment."""
+"""Leverwatch: whether each optimization of an LLM server still pays, per traffic segment."""
 
 from leverwatch.connecting import connect
 from leverwatch.version import __version__

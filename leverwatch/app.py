@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 import alerts.api
 import collectors.api
 import dashboards.api
 from alerts.couriers import Couriers
-from leverwatch import addresses_api, doctor_api, explain_api, house_api
+from leverwatch import addresses_api, doctor_api, explain_api, house_api, known_parameters
 from leverwatch.engine_room import EngineRoom
 from leverwatch.ledger_rows import item_lines, ledger_rows, ledger_sums, pending
 from leverwatch.receiving import Receiving
@@ -25,7 +25,9 @@ def pages(
     room: EngineRoom, worker: Worker, couriers: Couriers, refused: Refused | None = None, receiving: Receiving | None = None
 ) -> FastAPI:
     """Pages, reports, SQL, verdicts and health on one port."""
-    application = FastAPI(title="Leverwatch", version=__version__, docs_url=None, redoc_url=None)
+    known = [Depends(known_parameters.only_known)]
+    application = FastAPI(title="Leverwatch", version=__version__, docs_url=None, redoc_url=None, dependencies=known)
+    known_parameters.refuse_unknown(application)
     application.include_router(dashboards.api.router(room, room.sandbox, room.clock))
     application.include_router(alerts.api.router(room.store, room.clock, couriers.wake))
     application.include_router(house_api.router(room))

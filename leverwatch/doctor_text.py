@@ -148,7 +148,7 @@ def _ledger(row: Diagnosis) -> Iterator[str]:
 def _section(title: str, rows: Sequence[str]) -> list[str]:
     if not rows:
         return []
-    lines = [title, *(line for row in rows[:MOST_ROWS] for line in _wrapped(row, "  ", "      "))]
+    lines = [title, *(line for row in rows[:MOST_ROWS] for line in _wrapped(row, "  ", " " * (6 if row[0] != " " else 16)))]
     return [*lines, f"  and {len(rows) - MOST_ROWS} more (--format json has them)"] if len(rows) > MOST_ROWS else lines
 
 

@@ -25,6 +25,7 @@ from leverwatch.housekeeping import Housekeeping
 from pipeline import fresh, imported, jobs, measure, metric_table, sampling, settle
 from pipeline import metrics as metric_rows
 from pipeline.recent import Recent
+from pipeline.segments import keys_for
 from queries import cells_rolled, merging, report, sealing, snapshot
 from queries.parts import SEALED
 from queries.sandbox import Sandbox, SqlLimits
@@ -201,6 +202,8 @@ class EngineRoom:
             ReportError, KeyError, SqlError: what was asked cannot be answered.
         """
         chosen = metric_rows.chosen(tuple(metrics) if metrics is not None else None, self.slo)
+        if source == "cells" and (metrics is None or list(metrics) == ["all"]):
+            chosen = tuple(metric for metric in chosen if metric_rows.in_cells(metric))
         has_tenant = self.config.segments.judge_by_tenant
         held = report_source.from_cells(self.store, source, chosen, by, since, until, where, has_tenant=has_tenant)
         if held:
@@ -211,10 +214,14 @@ class EngineRoom:
         """The newest effects of a lever, one row per segment and metric; `by` names the segment keys a row must have.
 
         Raises:
-            ReportError: there is no such lever.
+            ReportError: there is no such lever, or no such key of its segments.
         """
         if lever not in LEVERS:
             raise report.ReportError(unknown("lever", lever, LEVERS))
+        keys = (*keys_for(lever), "tenant")
+        for key in by:
+            if key not in keys:
+                raise report.ReportError(unknown("key", key, keys))
         rows = self.store.frame(
             "select * from effects where lever = $lever qualify until = max(until) over (partition by segment) order by segment, metric",
             {"lever": lever},

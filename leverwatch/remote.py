@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -13,8 +14,9 @@ import polars as pl
 from leverwatch import unreachable
 from leverwatch.connection import ConnectError, Connection, names
 from leverwatch.credentials import Credentials
+from pipeline.segments import canonical
 from queries.explain import LIMIT_KEYS
-from queries.results import SqlResult
+from queries.results import COLUMNS_HEADER, SqlResult
 from queries.sandbox import SqlError
 
 TIMEOUT_S = 120.0
@@ -48,12 +50,11 @@ class Remote(Connection):
             "where": where,
             "from": source,
         }
-        rows = self._asked("GET", "/api/report", params={key: value for key, value in asked.items() if value}).json()
-        return pl.DataFrame(rows, infer_schema_length=None)
+        return _frame(self._asked("GET", "/api/report", params={key: value for key, value in asked.items() if value}))
 
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         asked = {"lever": lever} | ({"by": ",".join(by)} if by else {})
-        return pl.DataFrame(self._asked("GET", "/api/effects", params=asked).json(), infer_schema_length=None)
+        return _frame(self._asked("GET", "/api/effects", params=asked))
 
     def explain(
         self,
@@ -67,7 +68,7 @@ class Remote(Connection):
     ) -> pl.DataFrame:
         asked = {"a": a, "b": b, "since": _text(since), "until": _text(until), "where": where, "by": ",".join(names(by) or ())}
         params = {key: value for key, value in asked.items() if value} | {"limit": limit}
-        return pl.DataFrame(self._asked("GET", "/api/explain", params=params).json(), infer_schema_length=None)
+        return _frame(self._asked("GET", "/api/explain", params=params))
 
     def doctor(self, since: str | None = None) -> dict[str, Any]:
         told: dict[str, Any] = self._asked("GET", "/api/doctor", params={"since": since} if since else {}).json()
@@ -115,6 +116,16 @@ class Remote(Connection):
             msg = f"{self.url}{path} answered {response.status_code}"
             raise ConnectError(msg) from error
         raise refusal
+
+
+def _frame(response: httpx.Response) -> pl.DataFrame:
+    """The rows of an answer as a folder gives them: a segment is text, and an answer without rows has its columns all the same."""
+    rows = response.json()
+    if not rows:
+        return pl.DataFrame(schema=json.loads(response.headers.get(COLUMNS_HEADER, "[]")))
+    if isinstance(rows[0].get("segment"), dict):
+        rows = [row | {"segment": canonical(row["segment"])} for row in rows]
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def _text(when: str | datetime | None) -> str | None:

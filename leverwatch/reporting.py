@@ -7,7 +7,7 @@ from datetime import datetime
 
 import polars as pl
 
-from pipeline import bottleneck, metrics
+from pipeline import bottleneck, metrics, tally
 from queries import report, report_sources
 from queries.sandbox import Sandbox
 from queries.store import Store
@@ -31,8 +31,14 @@ def from_requests(
     if where is None:
         with store.snapshot() as seen:
             columns = seen.frame("select * from requests limit 0").columns
-            question = report.report(asked, columns, by, since, until, sources=report_sources.sources(store, seen, since, until))
-            frame = seen.frame(question.sql, question.params)
+            counted_by = report.report(asked, columns, by, since, until, is_counted=True)
+            counted = tally.counted(store, seen, asked, by, since, until)
+            if counted is None:
+                question = report.report(asked, columns, by, since, until, sources=report_sources.sources(store, seen, since, until))
+                frame = seen.frame(question.sql, question.params)
+            else:
+                seen.using(counted, "create temp table counted as select * from incoming")
+                frame = seen.frame(counted_by.sql)
     else:
         question = report.report(asked, store.frame("select * from requests limit 0").columns, by, since, until, where)
         frame = _sandboxed(sandbox, question)

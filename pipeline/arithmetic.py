@@ -45,9 +45,20 @@ def columns_of(metric: Metric) -> tuple[str, ...]:
 
 def is_known(metric: Metric) -> pl.Expr:
     """Whether a request has every input of a metric: no part of its arithmetic is null, where `false and null` is false."""
-    parts = [expression(text).is_not_null() for text in (metric.numerator, metric.denominator, metric.times, metric.known_when) if text]
-    level = [pl.col(metric.across).is_not_null()] if metric.across else []
-    return pl.all_horizontal([pl.lit(True), *level, *parts])
+    texts = [text for text in (metric.numerator, metric.denominator, metric.times, metric.known_when) if text]
+    columns = {name for text in texts if is_strict(text) for name in metric_text.columns(text)}
+    parts = [expression(text).is_not_null() for text in texts if not is_strict(text)]
+    level = {metric.across} if metric.across else set()
+    known = [*(pl.col(name).is_not_null() for name in sorted(columns | level)), *parts]
+    return pl.all_horizontal(known) if known else pl.lit(True)
+
+
+@functools.cache
+def is_strict(text: str) -> bool:
+    """Whether a text is null exactly where one of its columns is, as far as its form says so."""
+    nodes = list(ast.walk(metric_text.tree(text)))
+    is_other = any(isinstance(node, ast.BoolOp | ast.Call | ast.Subscript | ast.Div) for node in nodes)
+    return not is_other and not any(isinstance(node, ast.Constant) and node.value is None for node in nodes)
 
 
 def counts(metric: Metric) -> pl.Expr:

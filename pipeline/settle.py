@@ -55,8 +55,8 @@ def retract(store: Store, transaction: Transaction, measured: Measure, now: date
         return
     near = ranged.relation(store, transaction, "requests", *span)
     old = transaction.frame(
-        f"select r.* from ({near}) r where r.is_settled and exists (select 1 from working_traces w where w.trace_id = r.trace_id "
-        "and r.started_at between w.replaced_since and w.replaced_until)"
+        f"select r.* from ({near}) r where r.is_settled is distinct from false and exists ("
+        "select 1 from working_traces w where w.trace_id = r.trace_id and r.started_at between w.replaced_since and w.replaced_until)"
     )
     if old.is_empty():
         return

@@ -31,7 +31,8 @@ def refusal(metrics: Sequence[MetricRow], by: Sequence[str]) -> str:
         return f"key {other[0]!r} is not in cells; in them are: {', '.join(taken)}, arm.<lever>"
     unheld = [metric.name for metric in metrics if not is_held(metric)]
     if unheld:
-        return f"metric {unheld[0]!r} is not kept in cells: it needs the requests"
+        held = [metric.name for metric in metrics if is_held(metric)]
+        return f"metric {unheld[0]!r} is not kept in cells: it needs the requests" + (f"; kept are: {', '.join(held)}" if held else "")
     if levers and "replica" in by and (tailed := [metric.name for metric in metrics if is_binned(metric)]):
         return f"metric {tailed[0]!r}: the histograms of a lever's arms are of all replicas together"
     return ""
@@ -39,7 +40,7 @@ def refusal(metrics: Sequence[MetricRow], by: Sequence[str]) -> str:
 
 def is_held(metric: MetricRow) -> bool:
     """Whether cells hold a metric's sums."""
-    return metric.kind in KINDS and bool(metric.numerator) and not metric_sql.virtual_columns(metric)
+    return metric.kind in KINDS and bool(metric.numerator) and not metric.is_configured and not metric_sql.virtual_columns(metric)
 
 
 def report(metrics: Sequence[MetricRow], by: Sequence[str], plan: Plan) -> Question:

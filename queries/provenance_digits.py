@@ -53,7 +53,7 @@ def word(metrics: Sequence[Sequence[str]], *, has_digits: bool, texts: Sequence[
     looked up, which is one function of a dictionary and next to nothing; else it costs 30 ns a request.
     """
     if texts and all(is_told(columns, has_digits) for columns in metrics):
-        found = ", ".join(f"'{text}': {_word_of(text, metrics)}::bigint" for text in texts)
+        found = ", ".join(f"'{text}': {word_of(text, metrics)}::bigint" for text in texts)
         return f"map {{{found}}}[{DIGITS}]"
     parts = [f"(({_bits(columns, has_digits=has_digits)}) << {place * BITS_A_METRIC})" for place, columns in enumerate(metrics)]
     return " | ".join(parts)
@@ -65,8 +65,8 @@ def words(found: str, place: int) -> str:
     return f"nullif(array_to_string(list_filter({list(KINDS[1:])}, {said}), '+'), '')"
 
 
-def _word_of(text: str, metrics: Sequence[Sequence[str]]) -> int:
-    """What `word` makes of one text of digits."""
+def word_of(text: str, metrics: Sequence[Sequence[str]]) -> int:
+    """What `word` makes of one text of digits, where `is_told` holds of every metric's inputs."""
     found = 0
     for place, columns in enumerate(metrics):
         places = [COLUMNS.index(column) for column in columns]

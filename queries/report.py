@@ -40,11 +40,15 @@ def report(
     where: str | None = None,
     lever: str = "speculation",
     sources: Sequence[Source] = REQUESTS,
+    *,
+    is_counted: bool = False,
 ) -> Question:
     """One row per segment: the keys, `requests`, then each metric's value, n, coverage and provenance.
 
     `columns` are those of `requests`; `where` is a stranger's text: such a statement may only be run by `queries.sandbox`. `lever` is whose
     arms contrasts compare. A label's word is null here: it is made of the row (`pipeline/bottleneck.py`).
+
+    Where it `is_counted`, requests were added up by segment into a table `counted` (`queries.report_plain`), and metrics need nothing else.
 
     Times are parameters cast where they stand, so they may be given as text; nothing needs to be replaced in the statement afterwards.
 
@@ -58,7 +62,7 @@ def report(
     asked = _Period(since, until)
     conditions = " and ".join([*asked.conditions("started_at"), *([f"({where}\n)"] if where else [])])
     found = [
-        report_plain.plain(names, metrics),
+        report_plain.plain(names, metrics, is_counted=is_counted),
         *report_levels.levels(names, metrics),
         report_rates.rates(names, metrics, report_rows.period(" and ".join(asked.conditions("started_at")), sources, *asked.ends)),
         report_contrast.contrasts(names, metrics, lever),
@@ -68,12 +72,12 @@ def report(
     parts = [part for part in found if part is not None]
     shown = _shown(metrics, parts)
     _refuse_clashes(by, shown)
-    rows = report_rows.rows(keys, metrics, _more(metrics), conditions, sources)
+    rows = [] if is_counted else report_rows.rows(keys, metrics, _more(metrics), conditions, sources)
     tables = [*rows, *(table for part in parts for table in part.tables)]
     items = [*(f"plain.{name}" for name in names), "plain.requests", *(f'{text} as "{name}"' for name, (text, _) in shown.items())]
     joins = "".join(f" left join {part.name} on {matched(names, 'plain', part.name)}" for part in parts[1:])
     select = f"select {', '.join(items)} from plain{joins}" + _order(names)
-    return Question(f"with {', '.join(tables)} {select}", asked.params)
+    return Question(f"with {', '.join(tables)} {select}", {} if is_counted else asked.params)
 
 
 def moment(text: str, now: datetime) -> datetime:

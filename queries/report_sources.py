@@ -15,7 +15,7 @@ from queries.store import Store, Transaction
 HOT = "requests_hot"
 MOST_TEXTS = 32
 _IN_PERIOD = (
-    "select \"file\" from parts where relation = 'requests' "
+    'select "file", "rows" from parts where relation = \'requests\' '
     "and ($since::timestamptz is null or coalesce(last_start, until) >= $since) "
     'and ($until::timestamptz is null or coalesce(first_start, since) <= $until) order by since, "file"'
 )
@@ -34,6 +34,16 @@ def sources(store: Store, transaction: Transaction, since: datetime | None, unti
     held = _columns(transaction, {layout: files[0] for layout, files in by_layout.items() if layout})
     parts = [_source(files, held.get(layout, set()), columns) for layout, files in by_layout.items()]
     return (Source(HOT), *(replace(part, texts=_texts(transaction, part.sql)) if part.has_digits else part for part in parts))
+
+
+def whole_files(store: Store, transaction: Transaction, since: datetime | None, until: datetime | None) -> tuple[list[Path], int]:
+    """The parts that hold rows of a period, and how many rows they have; none unless all have every column, and the digits too."""
+    found = transaction.frame(_IN_PERIOD, {"since": since, "until": until})
+    files = [store.parts / "requests" / name for name in found["file"]]
+    by_layout = {layout_of(file.stem): file for file in files}
+    wanted = {DIGITS, *transaction.frame(f"select * from {HOT} limit 0").columns}
+    held = _columns(transaction, by_layout) if "" not in by_layout else {"": set()}
+    return (files, int(found["rows"].sum())) if all(wanted <= names for names in held.values()) else ([], 0)
 
 
 def _texts(transaction: Transaction, sql: str) -> tuple[str, ...]:

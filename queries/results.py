@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from queries import arrow_values
 
+COLUMNS_HEADER = "X-Columns"  # of an answer without rows: its columns, as JSON
 FORMATS = ("table", "json", "csv", "parquet", "arrow")
 CELL_CHARACTERS = 60
 _DAY_US = 86_400_000_000

@@ -53,7 +53,9 @@ def test_an_installed_wheel_loads_an_export_and_reports_it(scripts: Path, tmp_pa
     rows = json.loads(
         run(leverwatch, "report", "--data", "store", "--by", "engine", "--metrics", "tpot_s", "--format", "json", at=tmp_path)
     )
-    assert rows == [{"engine": "vllm", "requests": 1, "tpot_s": 0.05, "tpot_s_n": 1, "tpot_s_coverage": 1.0, "tpot_s_provenance": "span"}]
+    tails = {"tpot_s_p50": 0.05, "tpot_s_p95": 0.05, "tpot_s_p99": 0.05}
+    said = {"tpot_s_n": 1, "tpot_s_coverage": 1.0, "tpot_s_provenance": "span"}
+    assert rows == [{"engine": "vllm", "requests": 1, "tpot_s": 0.05, **tails, **said}]
     answer = json.loads(run(leverwatch, "sql", "--data", "store", "select count(*) as n from spans", "--format", "json", at=tmp_path))
     assert answer["rows"] == [[1]]
 

@@ -17,7 +17,7 @@ class Spool:
 
 
 class Store:
-    def rows(self, *_: object) -> list[dict[str, object]]:
+    def unchanged_rows(self, *_: object) -> list[dict[str, object]]:
         return []
 
 

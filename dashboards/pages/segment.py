@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dashboards import doubts, flips, segment_charts, segment_table, templating, theme, unjudged
@@ -95,5 +95,6 @@ def _figures(reader: Reader, shown: Choice, turned: Sequence[Flip]) -> list[Figu
 
 def _period(here: Arriving, chosen: Choice, now: datetime) -> str:
     """The table's period in words; it ends at the newest data, which may be long ago."""
-    start, end = theme.clock(chosen.since, now), theme.clock(chosen.until, now)
+    seen = now if chosen.since.astimezone(UTC).date() == now.astimezone(UTC).date() else chosen.since - timedelta(days=1)
+    start, end = theme.clock(chosen.since, seen), theme.clock(chosen.until, seen)  # both with the date, or neither
     return f"{start} to {end}" + (", where the newest data ends" if here.css == "bad" else "")

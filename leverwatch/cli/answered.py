@@ -13,14 +13,14 @@ FROM_CELLS = (
 OTHER = "{:,} segments came after as many as [segments] limit tells apart: they are the row `other`"
 
 
-def told(connection: Connection, frame: pl.DataFrame) -> list[str]:
+def told(connection: Connection, frame: pl.DataFrame, source: str = "auto") -> list[str]:
     """Sentences where cells answered, and not the requests themselves; and how many segments are `other`, where a row is of those.
 
     Raises:
         SqlError: the store cannot be asked.
     """
     texts = [name for name in frame.columns if frame.schema[name] == pl.String]
-    if not any((frame[name] == "cells").any() for name in texts if name.endswith("_provenance")):
+    if source != "cells" and not any((frame[name] == "cells").any() for name in texts if name.endswith("_provenance")):
         return []
     if not any((frame[name] == "other").any() for name in texts):
         return [FROM_CELLS]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import polars as pl
@@ -34,6 +35,12 @@ def connection(args: argparse.Namespace, *, create: bool = False) -> Connection:
         raise ConnectError(msg)
     shown = {"token_file": args.token_file, "ca_file": args.ca_file}
     return connect(args.url, **shown) if args.url else connect(folder(args), create=create, **shown)
+
+
+def say(sentences: Iterable[str]) -> None:
+    """Sentences on standard error, so that what is piped is the answer alone."""
+    for sentence in sentences:
+        print(f"leverwatch: {sentence}", file=sys.stderr)
 
 
 def write(frame: pl.DataFrame, fmt: str, out: str | None) -> str | None:

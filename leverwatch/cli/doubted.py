@@ -28,5 +28,6 @@ def _sentence(severity: str, column: str, trap: str | None, upstream: str | None
     named = f": {trap}" if trap else ""
     source = f" ({upstream})" if upstream else ""
     if severity == "quarantined":
-        return f"{count:,} values of {column} in this period were set aside as impossible{named}{source}"
-    return f"{column} of {count:,} requests in this period is suspect{named}{source}"
+        values = "1 value" if count == 1 else f"{count:,} values"
+        return f"{values} of {column} in this period {'was' if count == 1 else 'were'} set aside as impossible{named}{source}"
+    return f"{column} of {count:,} request{'' if count == 1 else 's'} in this period is suspect{named}{source}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
 
-from leverwatch.cli import answered, common, doubted, dropped
+from leverwatch.cli import answered, common, doubted, dropped, missing
 from leverwatch.connection import Connection, names
 from queries.sandbox import SqlError
 
@@ -49,8 +48,13 @@ def run(args: argparse.Namespace) -> int:
     with common.connection(args) as connection:
         frame = _asked(connection, args)
         period = args.since, args.until, datetime.now(UTC)
-        for sentence in (*answered.told(connection, frame), *dropped.told(connection, *period), *doubted.told(connection, *period)):
-            print(f"leverwatch: {sentence}", file=sys.stderr)
+        for told in (
+            answered.told(connection, frame, args.source),
+            dropped.told(connection, *period),
+            doubted.told(connection, *period),
+            missing.told(connection, frame, args.source),
+        ):
+            common.say(told)
     if args.format == "table":
         frame = long_form(frame, names(args.by) or ())
     text = common.write(frame, args.format, args.out)
@@ -73,7 +77,7 @@ def _asked(connection: Connection, args: argparse.Namespace) -> pl.DataFrame:
 def long_form(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """A report for a terminal: one row per segment and value, with how it was got, since a wide row cannot be read there."""
     noted = any(name.endswith(NOTES) for name in frame.columns)
-    values = [name for name in frame.columns if f"{_metric(name, frame.columns)}_n" in frame.columns and not name.endswith((*SAID, *NOTES))]
+    values = [name for name in frame.columns if f"{_metric(name, frame.columns)}_n" in frame.columns and not _is_said(name, frame.columns)]
     rows = [
         frame.select(
             *keys,
@@ -104,7 +108,15 @@ def _value(name: str, frame: pl.DataFrame) -> pl.Expr:
 def _note(name: str, frame: pl.DataFrame) -> pl.Expr:
     said = [pl.col(f"{name}{kind}") for kind in NOTES if f"{name}{kind}" in frame.columns]
     word = [pl.col(name)] if frame.schema[name] == pl.String else []
-    return (pl.concat_str(*word, *said, separator=": ", ignore_nulls=True) if word or said else pl.lit(None, pl.String)).alias("note")
+    if f"{name}_totals" in frame.columns:
+        said = [pl.concat_str(pl.lit("totals "), pl.col(f"{name}_totals"))]
+    noted = pl.concat_str(*word, *said, separator=": ", ignore_nulls=True) if word or said else pl.lit(None, pl.String)
+    return pl.when(noted != "").then(noted).alias("note")
+
+
+def _is_said(name: str, columns: Sequence[str]) -> bool:
+    """Whether a column says how another's value was got; `draft_coverage` is a metric with an n of its own."""
+    return name.endswith((*SAID, *NOTES)) and f"{name}_n" not in columns
 
 
 def _metric(name: str, columns: Sequence[str]) -> str:
