@@ -17,9 +17,10 @@ def of(config: Config) -> Deployed:
     """The deployment as configured.
 
     Raises:
-        ConfigError: the key of the hash is missing or cannot be read.
+        ConfigError: the key of the hash is missing or cannot be read, or a price begins at what is no time.
         RegistryError, IdentityError: the registry, a default or the key cannot be used.
     """
+    _prices(config)
     who = config.identity
     return deployed(
         Asked(

@@ -75,6 +75,8 @@ class EngineRoom:
         self._mark: datetime | None = None
         self._mark_since_s = time.monotonic()
         metric_table.describe(self.store, metric_rows.with_slo(self.slo))
+        if config.links or config.prices:  # else those of the last server stay, whose configuration may lie elsewhere
+            deployment.publish(self.store, config)
         fresh.expand_dirty_parts(self.store)
 
     def steps(self) -> tuple[tuple[str, Callable[[], int]], ...]:

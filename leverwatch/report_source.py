@@ -35,7 +35,7 @@ def from_cells(
     if source not in SOURCES:
         msg = f"from {source!r}: {', '.join(SOURCES)} are taken"
         raise ReportError(msg)
-    why = "cells take no condition (where): it needs the requests" if where else cells_report.refusal(metrics, by)
+    why = "a condition needs the requests: cells take no `where`" if where else cells_report.refusal(metrics, by)
     if "tenant" in by and not has_tenant and not why:
         why = "key 'tenant' is in cells where [segments] judge_by_tenant is set"
     if why and source == "cells":

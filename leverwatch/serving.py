@@ -32,6 +32,7 @@ from leverwatch.locks import Locks
 from leverwatch.receiving import Receiving
 from leverwatch.serve_file import Addresses
 from leverwatch.worker import Worker
+from queries import report_kernels
 
 DRAIN_S = 6.0
 GRACE_S = 2.0
@@ -138,9 +139,10 @@ class _Server:
             self.couriers.stop(GRACE_S)
 
     def _compile(self) -> None:
-        """Compiles the decoder's kernels, then lets the door use them instead of the reference parser."""
+        """Compiles the decoder's kernels, then lets the door use them instead of the reference parser; and those of reports."""
         warm()
         self.door.check = decode.check
+        report_kernels.warm()
 
 
 class _Uvicorn(uvicorn.Server):

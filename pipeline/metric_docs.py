@@ -15,7 +15,8 @@ Made from `pipeline/metric_rows_*.py` by `make golden`; change those, not this p
 A request is *known* for a metric where every part of its arithmetic is; it *counts* where it is known and the metric's condition holds. The
 report gives each value with `_n` (requests that count), `_coverage` (share that is known) and `_provenance`: `span`, `body` (a response),
 `log`, `counter` (a counter of the replica, shared among its requests by their exposure), `sample` (a gauge of the replica as of admission),
-`derived` (worked out from the others). What is not known is null, never 0. Sums run over the requests that count.
+`derived` (worked out from the others), `cells` (sums that were kept of requests: where they came from is not kept). What is not known is
+null, never 0. Sums run over the requests that count. Of a contrast n is of the treated requests, and coverage is their known share.
 """
 MOONCAKE = """Why a hit rate is no measure of a cache: the public Mooncake conversation trace, served with a prefix cache that never
 forgets, has a `cache_hit_rate` of 0.999917 and a `skipped_token_ratio` of 0.373624. Nearly every conversation shares its first block with

@@ -6,6 +6,7 @@ subject in `metric_rows_*.py`; `metric_row.py` says what a row holds.
 
 from __future__ import annotations
 
+import difflib
 import functools
 from collections.abc import Mapping
 
@@ -103,6 +104,8 @@ def chosen(names: tuple[str, ...] | None, slo: Slo = NO_SLO) -> tuple[Metric, ..
     known = {metric.name: metric for metric in metrics}
     unknown = [name for name in names if name not in known]
     if unknown:
-        msg = f"metric {unknown[0]!r} is unknown; known: {', '.join(sorted(known))}"
+        near = difflib.get_close_matches(unknown[0], known, 3, 0.5)
+        meant = f"did you mean {' or '.join(near)}? " if near else ""
+        msg = f"metric {unknown[0]!r} is unknown; {meant}known: {', '.join(sorted(known))}"
         raise UnknownMetricError(msg)
     return tuple(known[name] for name in names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from pipeline.arithmetic import counts, expression, is_known
 from pipeline.metric_row import Metric
-from queries import report_kernels
+from queries import metric_text, report_chunks, report_kernels
 from queries.report_chunks import Chunk
 from queries.report_parts import mark
 
@@ -21,17 +22,14 @@ MOST_CODES = 1 << 22  # combinations of a chunk's keys
 _EVERY = np.empty(0, np.uint8)
 Reals = npt.NDArray[np.float64]
 Wholes = npt.NDArray[np.int64]
-
-
-class TooManyKeysError(RuntimeError):
-    """The keys of a chunk combine in more ways than `MOST_CODES`."""
+Numbers = npt.NDArray[Any]  # of reals or of whole numbers
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
     """Values of the requests of a chunk, the bits of which requests are looked at, and the place of the first request's bit."""
 
-    values: npt.NDArray[np.float64 | np.int64]
+    values: Numbers
     bits: npt.NDArray[np.uint8]
     offset: int
 
@@ -81,8 +79,8 @@ def tallied(metrics: Sequence[Metric]) -> Tallied:
         tags = ["num"] + ["den"] * (metric.denominator != "1") + ["times"] * bool(metric.times)
         asked.summed.update({mark(metric, tag): (_value(asked, metric, tag), n) for tag in tags})
         if metric.percentiles_of:
-            asked.truths[mark(metric, "pct")] = counts(metric) & expression(metric.percentiles_of).is_not_null()
-            asked.held[mark(metric, "percentiles")] = _value(asked, metric, "pct"), mark(metric, "pct")
+            asked.truths[mark(metric, "pct_n")] = counts(metric) & expression(metric.percentiles_of).is_not_null()
+            asked.held[mark(metric, "percentiles")] = _value(asked, metric, "pct"), mark(metric, "pct_n")
     return asked
 
 
@@ -94,17 +92,20 @@ def sums(chunk: Chunk, asked: Tallied) -> Sums:
     """
     segments, keys = _segments(chunk)
     count = len(keys[0]) if keys else 1
-    texts = [[*column.dictionary.to_pylist(), None] for column in chunk.keys]
-    found = Sums(texts, keys, segments, np.bincount(segments, minlength=count), {}, {}, [], {})
+    found = Sums([key.texts for key in chunk.keys], keys, segments, np.bincount(segments, minlength=count), {}, {}, [], {})
     made = _made(chunk, asked)
+
+    def numbers(name: str) -> Numbers:
+        return _numbers(made[name].rechunk().to_arrow() if name in asked.values else chunk.columns[name])
+
     bits = {name: _bits(made[name]) for name in asked.truths}
     for name, (known, offset) in bits.items():
         found.counts[name] = np.zeros(count, np.int64) if len(known) else found.requests
         report_kernels.count_known(segments, known, offset, found.counts[name])
     for name, (value, truth) in asked.summed.items():
         found.sums[name] = np.zeros(count)
-        report_kernels.add(segments, _numbers(made[value]), *bits[truth], found.sums[name])
-    found.held.update({name: Mark(_numbers(made[value]), *bits[truth]) for name, (value, truth) in asked.held.items()})
+        report_kernels.add(segments, numbers(value), *bits[truth], found.sums[name])
+    found.held.update({name: Mark(numbers(value), *bits[truth]) for name, (value, truth) in asked.held.items()})
     for words in chunk.words:
         found.words.append(np.zeros(count, np.int64))
         report_kernels.join_words(segments, chunk.places, words, found.words[-1])
@@ -114,27 +115,27 @@ def sums(chunk: Chunk, asked: Tallied) -> Sums:
 def _value(asked: Tallied, metric: Metric, tag: str) -> str:
     """The name of a metric's arithmetic among the values: of a column alone its own, of anything else one that is made."""
     text = {"num": metric.numerator, "den": metric.denominator, "times": metric.times, "pct": metric.percentiles_of}[tag]
-    name = text if text.isidentifier() else mark(metric, tag)
-    asked.values[name] = pl.col(text) if name == text else expression(text)
-    return name
+    if metric_text.columns(text) == {text}:
+        return text
+    asked.values[mark(metric, tag)] = expression(text)
+    return mark(metric, tag)
 
 
 def _made(chunk: Chunk, asked: Tallied) -> pl.DataFrame:
     """The truths and values of a chunk."""
     made = [one.alias(name) for name, one in {**asked.truths, **asked.values}.items()]
-    return pl.DataFrame(pl.from_arrow(chunk.columns)).lazy().select(made).collect() if made else pl.DataFrame()
+    return pl.DataFrame(pl.from_arrow(chunk.columns)).lazy().select(made).collect()
 
 
 def _segments(chunk: Chunk) -> tuple[npt.NDArray[np.int32], list[npt.NDArray[np.int64]]]:
-    """The number of each request's segment, and the place of each segment's keys in their dictionaries; null is behind the last."""
-    sizes = [len(column.dictionary) + 1 for column in chunk.keys]
+    """The number of each request's segment, and the place of each segment's keys among their texts."""
+    sizes = [len(key.texts) for key in chunk.keys]
     total = math.prod(sizes)
     if total > MOST_CODES:
-        raise TooManyKeysError
-    codes = np.zeros(chunk.columns.num_rows or len(chunk.places), np.int32)
-    for column, size in zip(chunk.keys, sizes, strict=True):
-        codes *= np.int32(size)
-        codes += np.asarray(column.indices.fill_null(size - 1))
+        raise report_chunks.TooManyKeysError
+    codes = np.zeros(chunk.columns.num_rows, np.int32)
+    for key in chunk.keys:
+        key.extend(codes)
     found = np.empty(min(total, len(codes)), np.int32)
     count = report_kernels.number(codes, np.full(total, -1, np.int32), found)
     return codes, list(np.unravel_index(found[:count], sizes)) if sizes else []
@@ -148,9 +149,16 @@ def _bits(truth: pl.Series) -> tuple[npt.NDArray[np.uint8], int]:
     return np.frombuffer(array.buffers()[1], np.uint8), array.offset
 
 
-def _numbers(column: pl.Series) -> npt.NDArray[np.float64 | np.int64]:
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column in one piece, copied only where it is in several."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _numbers(column: pa.Array | pa.ChunkedArray) -> Numbers:
     """The numbers of a column, whatever stands where there is none."""
-    column = column if column.dtype in (pl.Int64, pl.Float64) else column.cast(pl.Float64)
-    array = column.rechunk().to_arrow()
+    array = _whole(column) if isinstance(column, pa.ChunkedArray) else column
+    array = array if array.type in (pa.int64(), pa.float64()) else array.cast(pa.float64(), safe=False)
+    if array.buffers()[1] is None:
+        return np.zeros(len(array))
     kind = np.int64 if pa.types.is_integer(array.type) else np.float64
     return np.frombuffer(array.buffers()[1], kind)[array.offset : array.offset + len(array)]

@@ -40,6 +40,7 @@ RELATIONS = (
     "policies",
     "quarantine",
     "suspicions",
+    "corrections",
     "sampling",
     "ingest_ledger",
     "lever_settings",

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from queries import metric_sql, provenance_digits, report_rows
+from queries import metric_sql, provenance_digits, report_kernels, report_rows
 from queries.metric_sql import MetricRow
 from queries.provenance_digits import DIGITS
 from queries.report_parts import inputs, words
@@ -25,15 +25,21 @@ from queries.report_sources import HOT
 from queries.store import Transaction
 
 STARTED = "started_at"
+MOST_TEXTS = 1 << 16  # of a key in a chunk
+ROWS = 300_000  # of a chunk, or a little more: half of it takes a tenth longer, for all that is done once per chunk
+
+
+class TooManyKeysError(RuntimeError):
+    """A chunk's keys are too many to be numbered by a table; SQL groups by them."""
 
 
 @dataclass(frozen=True, slots=True)
-class RowGroup:
-    """A row group of a part; `is_whole` where every row of it lies in the period."""
+class RowGroups:
+    """Some row groups of a part, one after the other; `is_whole` where every row of them lies in the period."""
 
     path: Path
     metadata: pq.FileMetaData
-    number: int
+    numbers: tuple[int, ...]
     is_whole: bool
 
 
@@ -53,10 +59,26 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """Some requests: keys as dictionary arrays, other columns, and their provenance: the place of each request's words among all of them."""
+class Coded:
+    """A column of few different texts, null the first of them: runs of places, each with the number in `texts` of each place."""
 
-    keys: list[pa.DictionaryArray]
+    texts: list[str | None]
+    runs: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]]
+
+    def extend(self, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The codes of other columns, one per row, with this column's behind them; made in their place."""
+        first = 0
+        for places, numbers in self.runs:
+            report_kernels.extend(codes[first : first + len(places)], places, numbers, np.int32(len(self.texts)))
+            first += len(places)
+        return codes
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some requests: keys, other columns, and their provenance: the place of each request's words among all of them."""
+
+    keys: list[Coded]
     columns: pa.Table
     words: list[npt.NDArray[np.int64]]
     places: npt.NDArray[np.int32]
@@ -69,27 +91,47 @@ def wanted(keys: Sequence[str], metrics: Sequence[MetricRow], since: datetime | 
     return Wanted(tuple(keys), tuple(columns), tuple(metrics), told, since, until)
 
 
-def row_groups(files: Sequence[Path], since: datetime | None, until: datetime | None) -> Iterator[RowGroup]:
-    """The row groups that may hold rows of a period."""
+def row_groups(files: Sequence[Path], since: datetime | None, until: datetime | None) -> Iterator[RowGroups]:
+    """The row groups that may hold rows of a period, those of a part that hold `ROWS` together."""
     for path in files:
         metadata = pq.read_metadata(path)
         place = metadata.schema.names.index(STARTED)
+        held: dict[bool, list[int]] = {True: [], False: []}
         for number in range(metadata.num_row_groups):
-            known = metadata.row_group(number).column(place).statistics
-            least, most = (known.min, known.max) if known is not None and known.has_min_max else (None, None)
-            is_out = least is not None and ((until is not None and least >= until) or (since is not None and most < since))
-            is_whole = (since is None or (least is not None and least >= since)) and (until is None or (most is not None and most < until))
-            if not is_out:
-                yield RowGroup(path, metadata, number, is_whole)
+            bounds = metadata.row_group(number).column(place).statistics
+            is_whole = _is_in(bounds, since, until)
+            if is_whole is None:
+                continue
+            held[is_whole].append(number)
+            if sum(metadata.row_group(one).num_rows for one in held[is_whole]) >= ROWS:
+                yield RowGroups(path, metadata, tuple(held[is_whole]), is_whole)
+                held[is_whole] = []
+        for is_whole, numbers in held.items():
+            if numbers:
+                yield RowGroups(path, metadata, tuple(numbers), is_whole)
 
 
-def of_part(group: RowGroup, asked: Wanted) -> Chunk:
-    """The requests of a row group."""
+def _is_in(bounds: pq.Statistics | None, since: datetime | None, until: datetime | None) -> bool | None:
+    """Whether all rows lie in a period, by their first and last start; null where none does, false where that is not known."""
+    if bounds is None or not bounds.has_min_max:
+        return since is None and until is None
+    if (until is not None and bounds.min >= until) or (since is not None and bounds.max < since):
+        return None
+    return (since is None or bounds.min >= since) and (until is None or bounds.max < until)
+
+
+def of_part(groups: RowGroups, asked: Wanted) -> Chunk:
+    """The requests of row groups.
+
+    Raises:
+        TooManyKeysError: a key has more than `MOST_TEXTS` different texts.
+    """
     coded = [*asked.keys, *([DIGITS] if asked.told else [])]
-    names = list(dict.fromkeys([*coded, *asked.columns, *([] if group.is_whole else [STARTED])]))
-    with pq.ParquetFile(group.path, metadata=group.metadata, read_dictionary=coded) as part:
-        rows = part.read_row_group(group.number, names, use_threads=False)
-    if not group.is_whole:
+    names = list(dict.fromkeys([*coded, *asked.columns, *([] if groups.is_whole else [STARTED])]))
+    with pa.OSFile(str(groups.path)) as file:
+        part = pq.ParquetFile(file, metadata=groups.metadata, read_dictionary=coded, pre_buffer=False)
+        rows = part.read_row_groups(groups.numbers, names, use_threads=False)
+    if not groups.is_whole:
         rows = rows.filter(_in_period(rows[STARTED], asked))
     return Chunk([_coded(rows[name]) for name in asked.keys], _plain(rows, asked.columns), *_words_of(rows, asked.told))
 
@@ -113,11 +155,18 @@ def _in_period(started: pa.ChunkedArray, asked: Wanted) -> pa.ChunkedArray:
     return held[0] if len(held) == 1 else pc.and_(*held)
 
 
-def _coded(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    if not pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string()).dictionary_encode()
-    whole = column.unify_dictionaries().combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    return whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+def _coded(column: pa.ChunkedArray) -> Coded:
+    coded = column if pa.types.is_dictionary(column.type) else column.cast(pa.string()).dictionary_encode()
+    texts: dict[str | None, int] = {None: 0}
+    runs = []
+    for chunk in coded.chunks:
+        if len(chunk.dictionary) > MOST_TEXTS:
+            raise TooManyKeysError
+        of_chunk = [*chunk.dictionary.to_pylist(), None]
+        numbers = np.array([texts.setdefault(text, len(texts)) for text in of_chunk], np.int32)
+        places = chunk.indices.fill_null(len(of_chunk) - 1) if chunk.null_count else chunk.indices
+        runs.append((np.asarray(places), numbers))
+    return Coded(list(texts), runs)
 
 
 def _plain(rows: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -130,6 +179,5 @@ def _words_of(rows: pa.Table, told: Sequence[Sequence[Sequence[str]]]) -> tuple[
     if not told:
         return [], np.empty(0, np.int32)
     digits = _coded(rows[DIGITS])
-    texts = digits.dictionary.to_pylist()
-    found = [np.array([*(provenance_digits.word_of(text, some) for text in texts), 0], np.int64) for some in told]
-    return found, np.asarray(digits.indices.fill_null(len(texts)))
+    found = [np.array([provenance_digits.word_of(text or "", some) for text in digits.texts], np.int64) for some in told]
+    return found, digits.extend(np.zeros(len(rows), np.int32))

@@ -10,8 +10,15 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+Codes = npt.NDArray[np.int32]
+Wholes = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
+Numbers = npt.NDArray[Any]  # of reals or of whole numbers
+Bits = npt.NDArray[np.uint8]
+Ordered = npt.NDArray[np.uint64]
 _SIGN = np.uint64(1 << 63)
 _LEAST, _MOST = np.uint64(0), np.uint64((1 << 64) - 1)
 _FEW = 24  # sorted one by one
@@ -24,7 +31,14 @@ def jit(function: Kernel) -> Kernel:
 
 
 @jit
-def number(codes, numbers, found):  # type: ignore[no-untyped-def]
+def extend(codes: Codes, places: Codes, numbers: Codes, size: np.int32) -> None:
+    """Codes of several keys, the last of which has `size` different values: multiplies each by that, and adds the number of its place."""
+    for row in range(len(codes)):
+        codes[row] = codes[row] * size + numbers[places[row]]
+
+
+@jit
+def number(codes: Codes, numbers: Codes, found: Codes) -> int:
     """Puts in the place of each code its number, from 0 in the order of appearance; `numbers` is -1 for each code yet unseen.
 
     Gives how many different ones there are, which are in `found`.
@@ -41,7 +55,7 @@ def number(codes, numbers, found):  # type: ignore[no-untyped-def]
 
 
 @jit
-def count_known(groups, known, offset, counts):  # type: ignore[no-untyped-def]
+def count_known(groups: Codes, known: Bits, offset: int, counts: Wholes) -> None:
     """Counts the set bits of each group, the first row's at `offset`; no bits are counted as they were."""
     if len(known) == 0:
         return
@@ -51,35 +65,43 @@ def count_known(groups, known, offset, counts):  # type: ignore[no-untyped-def]
 
 
 @jit
-def add(groups, values, known, offset, sums):  # type: ignore[no-untyped-def]
-    """Adds up the values of each group; where `known` is not empty, those whose bit is set."""
-    is_some = len(known) > 0
+def add(groups: Codes, values: Numbers, known: Bits, offset: int, sums: Reals) -> None:
+    """Adds up the values of each group; where `known` is not empty, those whose bit is set.
+
+    The others are added beside them and left: a branch that is guessed wrong takes longer.
+    """
+    both, is_some = np.zeros(2 * len(sums)), len(known) > 0
     for row in range(len(groups)):
         bit = row + offset
-        if is_some and not (known[bit >> 3] >> (bit & 7)) & 1:
-            continue
-        sums[groups[row]] += values[row]
+        is_known = (known[bit >> 3] >> (bit & 7)) & 1 if is_some else 1
+        both[2 * groups[row] + is_known] += values[row]
+    for group in range(len(sums)):
+        sums[group] += both[2 * group + 1]
 
 
 @jit
-def join_words(groups, places, words, joined):  # type: ignore[no-untyped-def]
+def join_words(groups: Codes, places: Codes, words: Wholes, joined: Wholes) -> None:
     """Joins the bits of each group's words, of which each row has one, by its place."""
     for row in range(len(groups)):
         joined[groups[row]] |= words[places[row]]
 
 
 @jit
-def spread(groups, values, known, offset, places, ordered):  # type: ignore[no-untyped-def]
-    """Writes the values of each group from its place on, as whole numbers of the same order; `places` moves on."""
-    is_some = len(known) > 0
+def spread(groups: Codes, values: Numbers, known: Bits, offset: int, places: Wholes, ordered: Ordered) -> None:
+    """Writes the values of each group from its place on, as whole numbers of the same order.
+
+    Values whose bit is not set are written to the last place of `ordered`, which is nobody's.
+    """
+    both, is_some = np.full(2 * len(places), len(ordered) - 1), len(known) > 0
+    for group in range(len(places)):
+        both[2 * group + 1] = places[group]
     one = np.empty(1, np.float64)
     number = one.view(np.uint64)
     for row in range(len(groups)):
         bit = row + offset
-        if is_some and not (known[bit >> 3] >> (bit & 7)) & 1:
-            continue
-        place = places[groups[row]]
-        places[groups[row]] = place + 1
+        is_known = np.int64((known[bit >> 3] >> (bit & 7)) & 1 if is_some else 1)
+        place = both[2 * groups[row] + is_known]
+        both[2 * groups[row] + is_known] = place + is_known
         one[0] = values[row]
         if one[0] != one[0]:
             ordered[place] = _MOST
@@ -90,8 +112,8 @@ def spread(groups, values, known, offset, places, ordered):  # type: ignore[no-u
 
 
 @jit
-def percentiles(ordered, starts, shares, first, last, found):  # type: ignore[no-untyped-def]
-    """The percentiles of groups `first` to `last`, linear between two values; `ordered` has a group's values from its start to the next's."""
+def percentiles(ordered: Ordered, starts: Wholes, shares: Reals, first: int, last: int, found: Reals) -> None:
+    """The percentiles of groups from `first` up to `last`, linear between two values. A group's values stand from its start on."""
     longest = 0
     for group in range(first, last):
         longest = max(longest, starts[group + 1] - starts[group])
@@ -114,7 +136,7 @@ def percentiles(ordered, starts, shares, first, last, found):  # type: ignore[no
 
 
 @jit
-def _lay(values, buckets):  # type: ignore[no-untyped-def]
+def _lay(values: Ordered, buckets: Wholes) -> tuple[np.uint64, np.uint64]:
     """Counts values by their leading bits beyond the least: gives the least, and how many bits a bucket leaves out."""
     least, most = values[0], values[0]
     for value in values:
@@ -133,7 +155,9 @@ def _lay(values, buckets):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _two(values, below, above, least, shift, buckets, inner, scratch):  # type: ignore[no-untyped-def]
+def _two(
+    values: Ordered, below: int, above: int, least: np.uint64, shift: np.uint64, buckets: Wholes, inner: Wholes, scratch: Ordered
+) -> tuple[np.uint64, np.uint64]:
     """The values at two neighboring places of the order: only the bucket that holds both is laid out again, until it is small."""
     while True:
         low, before = _bucket_of(below, 0, 0, buckets)
@@ -156,7 +180,7 @@ def _two(values, below, above, least, shift, buckets, inner, scratch):  # type: 
 
 
 @jit
-def _bucket_of(place, bucket, before, buckets):  # type: ignore[no-untyped-def]
+def _bucket_of(place: int, bucket: int, before: int, buckets: Wholes) -> tuple[int, int]:
     """The bucket that holds a place of the order, and how many values come before it; looked for from a bucket on."""
     while before + buckets[bucket] <= place:
         before += buckets[bucket]
@@ -165,7 +189,7 @@ def _bucket_of(place, bucket, before, buckets):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _ends(values, least, shift, low, high):  # type: ignore[no-untyped-def]
+def _ends(values: Ordered, least: np.uint64, shift: np.uint64, low: int, high: int) -> tuple[np.uint64, np.uint64]:
     """The greatest value of one bucket and the least of another."""
     greatest, smallest = _LEAST, _MOST
     for value in values:
@@ -178,7 +202,7 @@ def _ends(values, least, shift, low, high):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _sort(values):  # type: ignore[no-untyped-def]
+def _sort(values: Ordered) -> None:
     """Sorts few values in their place."""
     for place in range(1, len(values)):
         value, before = values[place], place - 1
@@ -186,3 +210,16 @@ def _sort(values):  # type: ignore[no-untyped-def]
             values[before + 1] = values[before]
             before -= 1
         values[before + 1] = value
+
+
+def warm() -> None:
+    """Runs every kernel once, on each kind of numbers: the compiled code is kept for the next process."""
+    codes, bits, wholes, ordered = np.zeros(1, np.int32), np.ones(1, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.uint64)
+    extend(codes, codes, codes, np.int32(1))
+    number(codes, np.full(1, -1, np.int32), codes)
+    count_known(codes, bits, 0, wholes)
+    join_words(codes, codes, wholes, wholes)
+    for values in (np.zeros(1), np.zeros(1, np.int64)):
+        add(codes, values, bits, 0, np.zeros(1))
+        spread(codes, values, bits, 0, np.zeros(1, np.int64), ordered)
+    percentiles(ordered, np.array([0, 1]), np.array([0.5]), 0, 1, np.zeros((1, 1)))

@@ -14,6 +14,8 @@ from leverwatch import deployment
 from leverwatch.access_settings import Identity, Link, Price, Registry
 from leverwatch.config import Config, ConfigError
 from leverwatch.engine_room import EngineRoom
+from leverwatch.loading import Here, put_files
+from leverwatch.local import Local
 
 
 def test_facts_reach_requests_and_tables(tmp_path: Path) -> None:
@@ -54,6 +56,7 @@ def test_facts_reach_requests_and_tables(tmp_path: Path) -> None:
         (Config(identity=Identity(hash=("tenant",))), r"\[identity\] hash needs hash_key_file"),
         (Config(identity=Identity(hash=("tenant",), hash_key_file="/nowhere/key")), "hash_key_file /nowhere/key: No such file"),
         (Config(registry=Registry("/nowhere/levers.csv")), "/nowhere/levers.csv: No such file"),
+        (Config(prices=(Price("h200", 1.0, "summer"),)), r"\[\[prices\]\] row 1: from_time 'summer'"),
         (Config(defaults={"modle": "x"}), r"\[defaults\] modle: key 'modle' is unknown; did you mean 'model'"),
     ],
 )
@@ -70,6 +73,22 @@ def test_a_price_from_no_time_is_refused(tmp_path: Path) -> None:
             deployment.publish(room.store, msgspec.structs.replace(Config(), prices=(Price("h200", 1.0, "summer"),)))
     finally:
         room.close()
+
+
+def test_a_folder_that_no_server_holds_is_reported_with_the_prices_of_its_configuration(tmp_path: Path) -> None:
+    (tmp_path / "requests.jsonl").write_text(
+        '{"request_id":"a","started_at":"2026-01-01T00:00:00Z","hardware":"h200","gpu_s":3600,"output_tokens":1000000}\n'
+    )
+    for price in (3.0, 5.0):
+        (tmp_path / "leverwatch.toml").write_text(f'[[prices]]\nhardware = "h200"\nusd_per_gpu_hour = {price}\n')
+        connection = Local.open(tmp_path)
+        try:
+            list(put_files(way := Here(connection, "s"), [tmp_path / "requests.jsonl"]))
+            way.ledger()
+            cost = connection.report(metrics="cost_per_million_output_tokens_usd")
+            assert cost["cost_per_million_output_tokens_usd"].to_list() == pytest.approx([price])
+        finally:
+            connection.close()
 
 
 def test_a_new_data_folder_is_for_its_user_alone(tmp_path: Path) -> None:

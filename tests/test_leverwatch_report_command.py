@@ -30,4 +30,4 @@ def test_words_stand_in_a_note_beside_the_numbers() -> None:
     long = long_form(pl.DataFrame([row]), ["model"])
     assert long["metric"].to_list() == ["error_rate", "bottleneck", "requests_per_s"]
     assert long["value"].to_list() == [0.5123, None, 3.0]
-    assert long["note"].to_list() == [None, "prefill:compute: prefill takes 70%", "scaled"]
+    assert long["note"].to_list() == [None, "prefill:compute: prefill takes 70%", "totals scaled"]

@@ -14,8 +14,7 @@ if(provenance['batch_at_admission'] is null,
     5)) as "batch_at_admission:number"
 from requests)),
 counted as (select count(*) as requests,
-    sum("batch_at_admission:num") / nullif(count("batch_at_admission:num"),
-0) as "batch_at_admission:value",
+    sum("batch_at_admission:num") as "batch_at_admission:num",
     count("batch_at_admission:num") as "batch_at_admission:n",
     count("batch_at_admission:num") as "batch_at_admission:known",
     bit_or("provenance:0") as "provenance:0"
@@ -23,6 +22,8 @@ from (select "provenance:0",
     batch_at_admission::double as "batch_at_admission:num"
 from rows) group by all),
 plain as (select *,
+    "batch_at_admission:num" / nullif("batch_at_admission:n",
+    0) as "batch_at_admission:value",
     nullif(array_to_string(list_filter(['body',
     'counter',
     'derived',

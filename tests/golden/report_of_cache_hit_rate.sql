@@ -14,8 +14,7 @@ if(provenance['cached_tokens'] is null,
     5)) as "cached_tokens:number"
 from requests)),
 counted as (select count(*) as requests,
-    sum("cache_hit_rate:num") / nullif(count("cache_hit_rate:num"),
-0) as "cache_hit_rate:value",
+    sum("cache_hit_rate:num") as "cache_hit_rate:num",
     count("cache_hit_rate:num") as "cache_hit_rate:n",
     count("cache_hit_rate:num") as "cache_hit_rate:known",
     bit_or("provenance:0") as "provenance:0"
@@ -23,6 +22,8 @@ from (select "provenance:0",
     (cached_tokens::double > 0)::double as "cache_hit_rate:num"
 from rows) group by all),
 plain as (select *,
+    "cache_hit_rate:num" / nullif("cache_hit_rate:n",
+    0) as "cache_hit_rate:value",
     nullif(array_to_string(list_filter(['body',
     'counter',
     'derived',

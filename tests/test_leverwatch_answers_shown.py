@@ -1,0 +1,125 @@
+"""What a command shows of an answer: every metric asked for, why values are missing, segments by key; and no unknown name goes unsaid."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import polars as pl
+import pytest
+from fastapi import Depends, FastAPI
+
+from dashboards import answers
+from leverwatch.cli import effects, missing
+from leverwatch.cli.report import long_form
+from leverwatch.config import Config
+from leverwatch.engine_room import EngineRoom
+from leverwatch.known_parameters import only_known, refuse_unknown
+from leverwatch.local import Local
+from leverwatch.remote import Remote
+from pipeline.metrics import METRICS, in_cells
+from queries.cells_report import is_held
+from queries.report import ReportError
+
+SEGMENT = {"hardware": "h100", "model": "m"}
+EFFECT = {"lever": "speculation", "segment": SEGMENT, "metric": "tpot_s", "method": "m", "n_a": 3, "gain": 0.123456, "trap": None}
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[EngineRoom]:
+    opened = EngineRoom(tmp_path, Config())
+    yield opened
+    opened.close()
+
+
+def remote(answer: pl.DataFrame) -> Remote:
+    """A server that gives one answer, as `dashboards.answers` writes it."""
+    made, told = Remote("http://127.0.0.1:1"), answers.rows(answer)
+    reply = httpx.Response(200, content=bytes(told.body), headers=dict(told.headers))
+    made.http = httpx.Client(base_url=made.url, transport=httpx.MockTransport(lambda _: reply))
+    return made
+
+
+def row(**metrics: int) -> dict[str, Any]:
+    """A report's row with metrics of so many requests each."""
+    said = {f"{name}{end}": value for name, n in metrics.items() for end, value in (("_n", n), ("_coverage", 1.0), ("_provenance", "span"))}
+    return {"requests": 4} | {name: 0.5 if n else None for name, n in metrics.items()} | said
+
+
+def test_a_metric_whose_name_ends_like_what_is_said_of_one_is_shown() -> None:
+    long = long_form(pl.DataFrame([row(draft_coverage=4, tpot_s=3)]), [])
+    assert long.select("metric", "value", "n").rows() == [("draft_coverage", 0.5, 4), ("tpot_s", 0.5, 3)]
+
+
+def test_each_reason_for_missing_values_is_said_once_with_its_metrics_and_rows(room: EngineRoom) -> None:
+    frame = pl.DataFrame([row(tpot_s=4, draft_acceptance=0, draft_length=0), row(tpot_s=0, draft_acceptance=0, draft_length=0)])
+    assert missing.told(Local(room), frame) == [
+        "tpot_s is empty in 1 of 2 rows: decode time or output tokens are unknown",
+        "draft_acceptance, draft_length are empty: no engine puts draft acceptance on its span; a response tap brings it",
+    ]
+    assert missing.told(Local(room), frame, "cells")[0].endswith("are unknown; or the cells are older than the metric")
+    assert missing.told(Local(room), pl.DataFrame([row(tpot_s=4)])) == []
+
+
+@pytest.mark.parametrize("frame", [pl.DataFrame([row()]).head(0), pl.DataFrame([row() | {"requests": 0}])])
+def test_a_report_of_nothing_says_that_there_is_no_request(room: EngineRoom, frame: pl.DataFrame) -> None:
+    [said] = missing.told(Local(room), frame)
+    assert said.startswith("there is no request")
+
+
+def test_a_server_gives_segments_as_a_folder_does_and_csv_takes_them() -> None:
+    asked = remote(pl.DataFrame([EFFECT | {"segment": json.dumps(SEGMENT)}]))
+    frame = asked.effects("speculation")
+    assert frame["segment"].to_list() == ['{"hardware":"h100","model":"m"}']
+    assert '"{""hardware"":""h100"",""model"":""m""}"' in frame.write_csv()
+
+
+def test_an_answer_without_rows_keeps_its_columns() -> None:
+    asked = remote(pl.DataFrame(schema={"model": pl.String, "requests": pl.Int64}))
+    assert asked.report("model").write_csv() == "model,requests\n"
+
+
+def test_effects_are_shown_by_key_without_columns_that_say_nothing() -> None:
+    shown = effects.shown(pl.DataFrame([EFFECT | {"segment": json.dumps(SEGMENT)}]))
+    assert shown.rows(named=True) == [{"model": "m", "hardware": "h100", "metric": "tpot_s", "n_a": 3, "gain": 0.1235}]
+
+
+def test_an_unknown_key_of_effects_is_refused_and_not_taken_for_no_effect(room: EngineRoom) -> None:
+    with pytest.raises(ReportError, match="key 'modell' is unknown; did you mean 'model'"):
+        room.effects("speculation", ["modell"])
+    assert room.effects("speculation", ["model", "tenant"]).is_empty()
+
+
+def test_a_metric_that_follows_the_configuration_is_not_asked_of_cells() -> None:
+    assert [metric.name for metric in METRICS if is_held(metric) != in_cells(metric)] == []
+
+
+def test_cells_give_those_of_the_core_metrics_that_they_keep(room: EngineRoom) -> None:
+    frame = room.report(source="cells")
+    assert "draft_acceptance" in frame.columns
+    assert "net_itl_s" not in frame.columns
+    with pytest.raises(ReportError, match="of those asked for are kept: tpot_s"):
+        room.report(source="cells", metrics=["tpot_s", "net_itl_s"])
+
+
+def test_an_unknown_parameter_of_the_api_is_refused_with_those_taken() -> None:
+    application = FastAPI(dependencies=[Depends(only_known)])
+    refuse_unknown(application)
+
+    @application.get("/api/thing")
+    @application.get("/page")
+    def thing(by: str = "") -> str:
+        return by
+
+    async def asked(path: str) -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://test") as client:
+            return await client.get(path)
+
+    refused = asyncio.run(asked("/api/thing?source=cells"))
+    assert (refused.status_code, refused.json()["error"]["message"]) == (400, "parameter 'source' is unknown; taken: by")
+    assert asyncio.run(asked("/api/thing?by=x")).json() == "x"
+    assert asyncio.run(asked("/page?token=x")).status_code == 200
