@@ -69,7 +69,10 @@ def compare(folder: Path, rounds: int, keys: str, theirs: session.Session) -> No
                 took[name].append(timed(ask))
                 print(f"{name:<12}{took[name][-1][0]:>8.2f} s{took[name][-1][1]:>8.2f} s of CPU", flush=True)
     wall, cpu = ({name: statistics.median(one[part] for one in times) for name, times in took.items()} for part in (0, 1))
-    print(f"{segments} segments by {keys}; medians: " + ", ".join(f"{name} {wall_s:.2f} s" for name, wall_s in wall.items()))
+    print(
+        f"{' or '.join(f'{count:,}' for count in segments)} segments by {keys}; medians: "
+        + ", ".join(f"{name} {wall_s:.2f} s" for name, wall_s in wall.items())
+    )
     for name in ("leverwatch", "sql"):
         print(f"{name} / chdb {wall[name] / wall['chdb']:.2f}; of CPU time {cpu[name] / cpu['chdb']:.2f}", flush=True)
 

@@ -34,6 +34,7 @@ from queries.store import Store, Transaction
 CAUGHT_UP = timedelta(minutes=15)
 QUIET_S = 10.0
 STILL_S = 180.0
+SETTLE_FOR_S = 2.0  # in a round: at the end of a block several parts are divided
 NEVER = datetime(9000, 1, 1, tzinfo=UTC)
 SEAL_EVERY_ROUNDS = 20
 IDLE_S = 7200.0  # where nothing has arrived for so long, the last hours are closed too: retention drops what is sealed
@@ -108,8 +109,14 @@ class EngineRoom:
 
     def finish(self) -> None:
         """Works until nothing waits, and settles what is left: nothing more is to come."""
+        self.take_in()
         self.drain()
         while self._settle_by(NEVER):
+            pass
+
+    def take_in(self) -> None:
+        """Loads and assembles what waits, and settles nothing: of the same time more may follow, such as samples behind all spans."""
+        while self._load() + self._assemble():
             pass
 
     def is_caught_up(self) -> bool:
@@ -148,7 +155,12 @@ class EngineRoom:
         if mark is None:
             return 0
         is_still = now_s - self._mark_since_s > STILL_S and not self.spool.backlog_bytes
-        return self._settle_by(NEVER if is_still else mark - settle.LAG)
+        done = 0
+        while taken := self._settle_by(NEVER if is_still else mark - settle.LAG):
+            done += taken
+            if time.monotonic() - now_s > SETTLE_FOR_S:
+                break
+        return done
 
     def _settle_by(self, cutoff: datetime) -> int:
         return settle.settle_next(self.store, self.edges, self.measured, cutoff, self.clock())

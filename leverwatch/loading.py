@@ -51,10 +51,10 @@ class Here:
         try:
             self._take(body)
         except BusyError:
-            self._room.drain()
+            self._room.take_in()
             self._take(body)
         if self._room.spool.backlog_bytes > self._room.config.store.limit_backlog_bytes // 2:
-            self._room.drain()
+            self._room.take_in()
 
     def ledger(self) -> Rows:
         """What became of everything that was put in, a row per signal."""

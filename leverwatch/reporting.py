@@ -8,7 +8,7 @@ from datetime import datetime
 import polars as pl
 
 from pipeline import bottleneck, metrics, tally
-from queries import report, report_sources
+from queries import conditions, report, report_sources
 from queries.sandbox import Sandbox
 from queries.store import Store
 
@@ -40,6 +40,9 @@ def from_requests(
                 seen.using(counted, "create temp table counted as select * from incoming")
                 frame = seen.frame(counted_by.sql)
     else:
+        if where and (fault := conditions.fault(where)):
+            msg = f"where {where[:80]!r}: {fault}; one condition over columns of requests is taken"
+            raise report.ReportError(msg)
         question = report.report(asked, store.frame("select * from requests limit 0").columns, by, since, until, where)
         frame = _sandboxed(sandbox, question)
     return _labelled(frame, asked[len(chosen) :]) if any(metric.kind == "label" for metric in chosen) else frame

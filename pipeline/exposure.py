@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from pipeline.counters import Counter, Ints, Reals, counters
 from pipeline.exposed import Exposed, between_samples, decodes, prompts
 
 Counters = Mapping[str, list[Counter]]
+MODELS = "model"
 MOST = 1e12  # beyond it a count is noise, and sums of such counts overflow
 
 
@@ -49,7 +50,7 @@ def with_counts(requests: pl.DataFrame, samples: pl.DataFrame, around: pl.DataFr
 
     Cached and evicted tokens go by a request's prompt tokens, at the rate of the interval between two samples that holds its admission;
     what is counted while decoding by its output tokens after the first, at the rate of its decode window. `samples` as `series.counted`
-    gives them; `around` may have the arms of others that ran beside these. Whole numbers: sums over requests in order are kept.
+    gives them; `around` may have the arms and models of others that ran beside these. Whole numbers: sums over requests in order are kept.
     """
     signals = set(samples.filter(pl.col("kind") == "counter")["signal"].unique())
     by_prompt, by_output = (
@@ -62,6 +63,8 @@ def with_counts(requests: pl.DataFrame, samples: pl.DataFrame, around: pl.DataFr
     served = ("replica", "prefill_replica", "arms")
     seen = pl.concat([frame.select(served) for frame in (requests, around) if "arms" in frame.columns], how="vertical_relaxed")
     mixed = _mixed(seen, replicas, {lever for share in (*by_prompt, *by_output) for lever in share.levers})
+    if "model" in requests.columns:
+        mixed[MODELS] = _of_several_models([frame for frame in (requests, around) if "model" in frame.columns], replicas)
     found: dict[str, pl.Series] = {}
     if by_prompt:
         admitted = prompts(requests, replicas)
@@ -107,10 +110,10 @@ def _whole(exact: Reals, rows: Exposed, requests: pl.DataFrame, share: Share, mi
     """Whole numbers whose sums are those of the exact ones, of the requests of replicas where they can be told.
 
     They cannot where a request carries any of the kind, nor where arms of a lever that changes it run beside each other: a rate would give
-    both the same, and their difference would be none.
+    both the same, and their difference would be none. So it is with models that share a replica.
     """
     carries = requests.select(pl.any_horizontal(pl.col(name).is_not_null() for name in share.kin)).to_series().to_numpy()
-    untold = [np.unique(rows.places[carries[rows.numbers]]), *(mixed[lever] for lever in share.levers if lever in mixed)]
+    untold = [np.unique(rows.places[carries[rows.numbers]]), *(mixed[name] for name in (MODELS, *share.levers) if name in mixed)]
     taken = ~np.isnan(exact) & ~np.isin(rows.places, np.concatenate(untold))
     first = zlib.crc32(str(requests["request_id"][0]).encode()) / 2**32  # where rounding begins, so that rare counts are not lost
     sums = np.floor(np.cumsum(np.minimum(exact[taken], MOST)) + first).astype(np.int64)
@@ -132,6 +135,13 @@ def _mixed(seen: pl.DataFrame, replicas: pl.Series, levers: Iterable[str]) -> di
         several = arms.group_by("replica").agg(pl.col("arm").n_unique()).filter(pl.col("arm") > 1)["replica"].drop_nulls()
         found[lever] = np.flatnonzero(replicas.is_in(several.implode()).to_numpy())
     return found
+
+
+def _of_several_models(frames: Sequence[pl.DataFrame], replicas: pl.Series) -> Ints:
+    """The places that served several models, by one engine or by engines that say the same name."""
+    served = [frame.select(pl.col(column).alias("replica"), "model") for frame in frames for column in ("replica", "prefill_replica")]
+    models = pl.concat(served, how="vertical_relaxed").drop_nulls().group_by("replica").agg(pl.col("model").n_unique())
+    return np.flatnonzero(replicas.is_in(models.filter(pl.col("model") > 1)["replica"].implode()).to_numpy())
 
 
 def _within(accepted: pl.Series, draft: pl.Series) -> pl.Series:

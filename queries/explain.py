@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from queries import conditions
 from queries.coverage import OFF
 from queries.report import COMPUTED_KEYS
 
@@ -78,6 +79,7 @@ def comparison(
     condition_a = _set(a, columns)
     condition_b = _set(b, columns) if b else f"not ({condition_a}\n)"
     asked = {name: moment for name, moment in (("since", since), ("until", until)) if moment is not None}
+    _refuse_unsound({"A": condition_a, "B": condition_b, "where": where})
     scope = " and ".join([*(PERIOD[name] for name in asked), *([f"({where}\n)"] if where else [])])
     keys = [_key(name, columns) for name in by or _every(columns)]
     parts = [
@@ -92,6 +94,13 @@ def comparison(
     select = f"{_SETS} union all by name select * from texts union all by name select * from numbers"
     params = {name: moment.isoformat() for name, moment in asked.items()}
     return Comparison(f"with {', '.join(parts)} {select}", params, _defining(condition_a, condition_b, columns))
+
+
+def _refuse_unsound(asked: Mapping[str, str | None]) -> None:
+    for name, text in asked.items():
+        if text and (why := conditions.fault(text)):
+            msg = f"{name} {text[:80]!r}: {why}; one condition over columns of requests is taken"
+            raise ExplainError(msg)
 
 
 _SIZES = (

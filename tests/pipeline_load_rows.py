@@ -24,7 +24,7 @@ REQUESTS: dict[str, Any] = {
     **dict.fromkeys(("verify_steps", "evicted_tokens", "preemptions", "batch_at_admission", "queue_depth", "concurrency"), pl.Int64),
     **dict.fromkeys(("kv_block_tokens", "gpu_memory_used_bytes", "gpu_memory_free_bytes"), pl.Int64),
     **dict.fromkeys(("kv_usage", "collective_bus_bytes_per_s", "communication_fraction", "gpu_s", "kv_link_s"), pl.Float64),
-    **dict.fromkeys(("batch_bucket", "concurrency_bucket", "cache_class"), pl.String),
+    **dict.fromkeys(("batch_bucket", "concurrency_bucket", "cache_class", "model"), pl.String),
     "arms": PAIRS,
     "provenance": PAIRS,
 }

@@ -22,6 +22,7 @@ from leverwatch.explaining import explain
 from leverwatch.remote import Remote
 from queries import explain as sets
 from queries.explain import ExplainError
+from queries.report import ReportError
 from queries.sandbox import SqlError
 
 FOUR_HOURS = """
@@ -150,9 +151,17 @@ def test_what_cannot_be_compared_is_refused_with_what_is_taken(room: EngineRoom,
     "condition", ["1 = 1) union all (select 1", "model = (insert into requests_hot default values)", "true; drop table cells"]
 )
 def test_a_condition_can_do_no_more_than_read(room: EngineRoom, condition: str) -> None:
-    with pytest.raises(SqlError):
+    with pytest.raises((SqlError, ExplainError)):
         explain(room, condition, "model = 'chat'")
     assert room.store.rows("select count(*) as n from requests_hot") == [{"n": 4000}]
+
+
+@pytest.mark.parametrize("condition", ["true) or (true", "(true", " "])
+def test_a_condition_does_not_shake_off_the_period(room: EngineRoom, condition: str) -> None:
+    with pytest.raises(ExplainError, match=r"bracket|empty"):
+        explain(room, "slow", since=datetime(2100, 1, 1, tzinfo=UTC), where=condition)
+    with pytest.raises(ReportError, match=r"bracket|empty"):
+        room.report(since=datetime(2100, 1, 1, tzinfo=UTC), where=condition)
 
 
 def test_a_comment_at_the_end_of_a_condition_hides_nothing(room: EngineRoom) -> None:

@@ -57,6 +57,17 @@ def test_drafts_go_by_output_tokens_after_the_first_and_keep_their_sums() -> Non
     assert found[4]["provenance"]["accepted_tokens"] == found[4]["provenance"]["verify_steps"] == "counter"
 
 
+def test_models_that_share_a_replica_get_none_by_exposure_since_a_rate_would_give_both_the_same() -> None:
+    """Acceptance was reported as 0.47 and 0.53 of models that had 0.10 and 0.90."""
+    samples = [*drafts(90, 45, 60), series(DRAFT, [(0, 0), (20, 60)], replica="alone"), series(OUT, [(0, 0), (20, 60)], replica="alone")]
+    one, other = (request(n, n + 3, output_tokens=31, ttft_s=1.0, model=model) for n, model in ((1, "m"), (5, "n")))
+    alone = request(2, 6, "alone", output_tokens=31, ttft_s=1.0, model="m")
+    found = joined(requests(one, other, alone), *samples)
+    assert column(found, "draft_tokens")[:2] == column(found, "accepted_tokens")[:2] == [None, None]
+    assert found[2]["draft_tokens"]
+    assert column(joined(requests(one), *samples, around=requests(other)), "draft_tokens") == [None]
+
+
 def test_a_replica_whose_requests_carry_drafts_gets_none_by_exposure() -> None:
     made = requests(request(1, 5, output_tokens=11, draft_tokens=9, accepted_tokens=4), request(2, 6, output_tokens=11))
     found = joined(made, *drafts(100, 50, 100))

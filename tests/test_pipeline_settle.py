@@ -117,6 +117,19 @@ def test_what_a_request_does_not_carry_is_read_from_the_series_of_its_replica(ro
     assert row == {"batch": 5.0, "acceptance": pytest.approx(0.5, abs=0.03), "known": 24, "counted": "counter", "read": "sample"}
 
 
+def test_samples_that_are_loaded_behind_all_spans_are_read_as_well(room: EngineRoom) -> None:
+    """Of `leverwatch load traces.pb metrics.pb` no count reached any request."""
+    spans = [body(request(number, minutes=number / 30, e2e_s=2.0)) for number in range(1, 25)]
+    samples = [scraped(minutes, 5, *sums) for minutes, sums in ((-0.1, (0, 0, 0)), (1, (600, 300, 1_000)), (2, (1_200, 600, 2_000)))]
+    for signal, bodies in (("traces", [*spans, body(request(99, minutes=10))]), ("metrics", samples)):
+        for one in bodies:
+            room.spool.append(signal, "s", ARRIVAL, one).result(10)
+        room.take_in()
+    assert settled(room) == []
+    room.finish()
+    assert room.store.rows("select count(draft_tokens) as known from requests") == [{"known": 24}]
+
+
 def test_where_only_a_part_sends_spans_nothing_is_said_of_what_ran_beside(room: EngineRoom) -> None:
     with room.store.write() as transaction:
         transaction.execute(
