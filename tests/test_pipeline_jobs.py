@@ -129,7 +129,10 @@ def test_a_late_leg_of_a_sealed_request_is_joined_and_its_sums_are_corrected(roo
     room.drain()
     assert requests(room) == [1, 50]
     assert room.store.rows("select cached_tokens from requests where trace_id = $t", {"t": f"{1:032x}"}) == [{"cached_tokens": 0}]
-    asked = "select metric, sum(n)::bigint as n from cells where lever = '' and metric in ('requests', 'cache_hit_rate') group by all order by all"
+    asked = (
+        "select metric, sum(n)::bigint as n from cells where lever = '' and metric in ('requests', 'cache_hit_rate') "
+        "group by all order by all"
+    )
     assert room.store.rows(asked) == [{"metric": "cache_hit_rate", "n": 1}, {"metric": "requests", "n": 1}]  # the other is not settled yet
     assert room.store.rows("select sum(added)::bigint as added, sum(removed)::bigint as removed from corrections") == [
         {"added": 1, "removed": 1}

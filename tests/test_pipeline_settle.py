@@ -118,7 +118,7 @@ def test_what_a_request_does_not_carry_is_read_from_the_series_of_its_replica(ro
 
 
 def test_samples_that_are_loaded_behind_all_spans_are_read_as_well(room: EngineRoom) -> None:
-    """Of `leverwatch load traces.pb metrics.pb` no count reached any request."""
+    """Of `leverwatch load traces.pb metrics.pb`, more than one batch, no count reached a request."""
     spans = [body(request(number, minutes=number / 30, e2e_s=2.0)) for number in range(1, 25)]
     samples = [scraped(minutes, 5, *sums) for minutes, sums in ((-0.1, (0, 0, 0)), (1, (600, 300, 1_000)), (2, (1_200, 600, 2_000)))]
     for signal, bodies in (("traces", [*spans, body(request(99, minutes=10))]), ("metrics", samples)):
