@@ -18,7 +18,7 @@ from queries.sealing import HOUR, fresh_path, list_part, refresh, sync
 from queries.store import Store, Transaction
 
 MIN_ROWS = 2_048  # of an hour: fewer go into the hot table; so many take half the time as a part, assembly included
-HOUR_US = 3_600_000_000
+HOUR_US, BLOCK_US = 3_600_000_000, 300_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -34,13 +34,22 @@ class Added:
 def add(store: Store, transaction: Transaction, relation: str, rows: pa.Table, *, is_settled: bool = True) -> Added:
     """Stores rows of a sealed relation: each hour's as a part where there are many, else in the hot table.
 
-    `is_settled` is false of requests that are still to be settled.
+    `is_settled` is false of requests that are still to be settled: no part of them reaches over the end of a block of theirs, which would
+    have to wait for all of it.
     """
-    hours = np.asarray(rows["started_at"].cast(pa.int64())) // HOUR_US
-    found, places, counts = np.unique(hours, return_inverse=True, return_counts=True)
+    period_us = HOUR_US if is_settled else BLOCK_US
+    periods = np.asarray(rows["started_at"].cast(pa.int64())) // period_us
+    found, places, counts = np.unique(periods, return_inverse=True, return_counts=True)
     names = [
-        write(store, transaction, relation, rows if len(found) == 1 else rows.filter(pa.array(places == place)), int(hour), is_settled)
-        for place, hour in enumerate(found.tolist())
+        write(
+            store,
+            transaction,
+            relation,
+            rows if len(found) == 1 else rows.filter(pa.array(places == place)),
+            period * period_us // HOUR_US,
+            is_settled,
+        )
+        for place, period in enumerate(found.tolist())
         if counts[place] >= MIN_ROWS
     ]
     in_part = (counts >= MIN_ROWS)[places]

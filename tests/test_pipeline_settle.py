@@ -173,6 +173,7 @@ def test_a_part_that_reaches_into_the_next_block_is_divided_once_so_that_the_blo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fresh_parts, "MIN_ROWS", 1)
+    monkeypatch.setattr(fresh_parts, "BLOCK_US", fresh_parts.HOUR_US)  # as merged parts are
     room = EngineRoom(tmp_path, Config())
     put(room, body(request(1, minutes=1.0), request(2, minutes=2.0)))  # a block ends 100 s after START
     put(room, body(request(3, minutes=3.8)))
@@ -184,6 +185,16 @@ def test_a_part_that_reaches_into_the_next_block_is_divided_once_so_that_the_blo
     ) == [{"is_first": True}]
     put(room, body(request(5, minutes=9)))
     assert settled(room) == [1, 2, 3, 4]
+    room.close()
+
+
+def test_fresh_requests_of_two_blocks_are_in_two_parts_so_that_one_does_not_wait_for_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fresh_parts, "MIN_ROWS", 1)
+    room = EngineRoom(tmp_path, Config())
+    put(room, body(request(1, minutes=1.6), request(2, minutes=1.7)))  # a block ends 100 s after START
+    assert room.store.rows("select count(*) as n from parts where relation = 'requests' and not is_settled") == [{"n": 2}]
     room.close()
 
 
