@@ -87,7 +87,7 @@ def compare_next(store: Store, *, late: bool = True) -> int:
     closed = mark - settle.LAG
     if not store.rows("select 1 from dirty_blocks where block_started_at <= $last limit 1", {"last": closed - BLOCK}):
         return 0
-    if settling.is_waiting(store, _block(closed)):
+    if settling.is_waiting(store, settle.block_start(closed)):
         return 0
     blocks, ends = _folded(store, closed, late)
     frames = _effects(store, ends) if ends else []
@@ -124,10 +124,6 @@ def _effects(store: Store, ends: list[datetime]) -> list[pl.DataFrame]:
         if not inside.is_empty():
             frames.append(effects(inside, end))
     return [frame for frame in frames if not frame.is_empty()]
-
-
-def _block(moment: datetime) -> datetime:
-    return moment - timedelta(seconds=moment.timestamp() % BLOCK_S)
 
 
 def unjudged_since(store: Store) -> datetime | None:

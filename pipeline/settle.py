@@ -25,7 +25,7 @@ Measure = Callable[[pl.DataFrame], Cells]
 
 def settle_next(store: Store, edges: segments.Edges, measured: Measure, cutoff: datetime, now: datetime) -> int:
     """Settles requests that began by `cutoff`, the oldest first; gives how many were taken, 0 where none is left."""
-    due = settling.take(store, cutoff, _block(cutoff))
+    due = settling.take(store, cutoff, block_start(cutoff))
     if due is None:
         return 0
     known = surroundings.read(store, due.requests)
@@ -106,5 +106,6 @@ def _touch(transaction: Transaction, requests: pl.DataFrame, now: datetime, *, a
     transaction.using(told, files.question("settle_correct"), {"block_s": BLOCK_S})
 
 
-def _block(moment: datetime) -> datetime:
+def block_start(moment: datetime) -> datetime:
+    """The start of the block that a moment lies in."""
     return moment - timedelta(seconds=moment.timestamp() % BLOCK_S)
