@@ -4,97 +4,137 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from demo.engines.exports import Exports
-from demo.fleet import Fleet
-from demo.scenarios import Scenario
+from demo.fleet import Arrivals, Fleet
+from demo.pools import worker_names
+from demo.scenarios.layout import Scenario
 from demo.sender import Sender, SendError
+from demo.telemetry import Telemetry
 
 NS = 1_000_000_000
 HOUR_NS = 3600 * NS
-SAY_EVERY_HOURS = 2
+SLICE_NS = 300 * NS
+SAY_EVERY_S = 5.0
 TICK_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Played:
-    """What was sent, and how many of its spans the receiver said it rejected."""
+    """What was sent, and how many of it the receiver said it rejected."""
 
-    requests: int
-    spans: int
-    rejected: int
+    requests: int = 0
+    items: Counter[str] = field(default_factory=Counter)
+    rejected: int = 0
 
     def __str__(self) -> str:
-        return f"{self.requests:,} requests, {self.spans:,} spans" + (f", {self.rejected:,} of them rejected" if self.rejected else "")
+        said = f"{self.requests:,} requests, {self.items['traces']:,} spans, {self.items['metrics']:,} samples"
+        return said + (f", {self.rejected:,} of them rejected" if self.rejected else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is played: a scenario whose history is `hours` long and ends at `now`, of which the last `scenario.hours` are its own hours;
+    before them it is as at its hour 0. `arrivals` are in place of its mixes."""
+
+    scenario: Scenario
+    hours: float
+    now: datetime
+    seed: int
+    arrivals: Arrivals | None = None
+
+    @property
+    def began(self) -> datetime:
+        """The scenario's hour 0."""
+        return self.now - timedelta(hours=self.scenario.hours)
+
+    @property
+    def began_ns(self) -> int:
+        """The scenario's hour 0, in Unix nanoseconds."""
+        return unix_ns(self.began)
+
+    def fleet(self) -> Fleet:
+        """The fleet at the history's beginning."""
+        return Fleet(self.scenario, self.began_ns, self.seed, from_hour=self.scenario.hours - self.hours, arrivals=self.arrivals)
 
 
 def play(
-    scenario: Scenario,
+    plan: Plan,
     endpoint: str,
     *,
-    now: datetime,
-    seed: int,
     say: Callable[[str], None],
     stop: threading.Event,
     speed: float = 1.0,
+    show: Callable[[Mapping[str, str]], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] | None = None,
 ) -> Played:
-    """Sends the scenario's history that ends at `now`, then goes on, `speed` times as fast as the clock, until `stop` is set.
+    """Sends the plan's history, then goes on, `speed` times as fast as the clock, until `stop` is set.
 
-    `endpoint` is a gRPC address. What happens while the history is being sent belongs to the life after it. `sleep` defaults to waiting
-    for `stop`. Raises SendError when the receiver stays away, unless `stop` was set meanwhile.
+    `endpoint` is a gRPC address. What happens while the history is being sent belongs to the life after it. In life `show` is given each
+    replica's page of metrics, to be scraped; without it samples are sent as in the history. `sleep` defaults to waiting for `stop`. Raises
+    SendError when the receiver stays away, unless `stop` was set meanwhile.
     """
-    wait, began_s, now_ns = sleep or stop.wait, clock(), _unix_ns(now)
-    fleet = Fleet(scenario, now_ns - int(scenario.hours * HOUR_NS), seed)
+    wait, began_s, now_ns = sleep or stop.wait, clock(), unix_ns(plan.now)
     with Sender(endpoint, give_up=stop.is_set, clock=clock, sleep=wait) as sender:
-        run = _Run(fleet, sender, stop)
+        run = _Run(plan, sender, stop)
         try:
-            _history(run, scenario, now_ns, say)
+            _history(run, plan, say, clock)
             if not stop.is_set():
-                say(f"history sent in {clock() - began_s:.0f} s: {run.played()}; life goes on at {speed:g} times its speed")
+                say(f"history sent in {clock() - began_s:.0f} s: {run.played}; life goes on at {speed:g} times its speed")
             while not stop.is_set():
-                run.catch_up(now_ns + int((clock() - began_s) * speed * NS))
+                run.catch_up(now_ns + int((clock() - began_s) * speed * NS), scraped=show is None)
+                if show is not None:
+                    show(run.pages)
                 wait(TICK_S)
         except SendError:
             if not stop.is_set():
                 raise
-    return run.played()
+    return run.played
 
 
 class _Run:
     """Sends what the fleet has to say, and counts it."""
 
-    def __init__(self, fleet: Fleet, sender: Sender, stop: threading.Event) -> None:
-        self._fleet, self._sender, self.stop = fleet, sender, stop
-        self._exports = Exports()
-        self._spans = self._rejected = 0
+    def __init__(self, plan: Plan, sender: Sender, stop: threading.Event) -> None:
+        self._fleet, self._sender, self.stop = plan.fleet(), sender, stop
+        self._telemetry = Telemetry(plan.scenario.disorder, plan.began_ns)
+        self.played = Played()
 
-    def catch_up(self, at_ns: int) -> None:
-        """Sends the spans that ended before `at_ns` and were not sent yet; leaves off when told to stop."""
-        for body, spans in self._exports.bodies(self._fleet.until(at_ns)):
+    @property
+    def pages(self) -> Mapping[str, str]:
+        """Each replica's page, as it was last looked at."""
+        return self._telemetry.texts
+
+    def catch_up(self, at_ns: int, *, scraped: bool = True) -> None:
+        """Sends what happened before `at_ns` and was not sent yet; leaves off when told to stop."""
+        for body in self._telemetry.bodies(self._fleet.until(at_ns), scraped=scraped):
             if self.stop.is_set():
                 return
-            self._rejected += self._sender.send(body)
-            self._spans += spans
-
-    def played(self) -> Played:
-        return Played(self._fleet.requests, self._spans, self._rejected)
+            self.played.rejected += self._sender.send(body)
+            self.played.items[body.signal] += body.items
+        self.played.requests = self._fleet.requests
 
 
-def _history(run: _Run, scenario: Scenario, now_ns: int, say: Callable[[str], None]) -> None:
-    say(f"{scenario.name}: {scenario.what}")
-    hour = 0
-    while (left_hours := scenario.hours - hour) > 0 and not run.stop.is_set():
-        run.catch_up(now_ns - int(max(left_hours - 1, 0) * HOUR_NS))
-        hour += 1
-        if hour % SAY_EVERY_HOURS == 0:
-            say(f"hour {hour} of {scenario.hours:g}: {run.played()}")
+def _history(run: _Run, plan: Plan, say: Callable[[str], None], clock: Callable[[], float]) -> None:
+    now_ns, said_s = unix_ns(plan.now), clock()
+    at_ns = now_ns - int(plan.hours * HOUR_NS)
+    while at_ns < now_ns and not run.stop.is_set():
+        at_ns = min(at_ns + SLICE_NS, now_ns)
+        run.catch_up(at_ns)
+        if clock() - said_s >= SAY_EVERY_S or at_ns == now_ns:
+            said_s = clock()
+            say(f"hour {plan.hours - (now_ns - at_ns) / HOUR_NS:.1f} of {plan.hours:g}: {run.played}")
 
 
-def _unix_ns(at: datetime) -> int:
-    """Exact, where a float of seconds would not be."""
+def unix_ns(at: datetime) -> int:
+    """A moment in Unix nanoseconds; exact, where a float of seconds would not be."""
     return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
+
+
+def replicas(scenario: Scenario) -> list[str]:
+    """The names of all replicas of a scenario."""
+    return [name for pool in scenario.pools for group in worker_names(pool) for name in group]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import httpx
 from google.protobuf.message import DecodeError
@@ -27,6 +27,8 @@ WAIT_S = 120.0
 PAUSE_S = 0.2
 
 Rows = list[dict[str, Any]]
+Reader: TypeAlias = Callable[[Path, str], Iterator[Body | NotLoadedError]]
+"""A file and its kind, if content does not say it, in; its bodies out."""
 
 
 class Way(Protocol):
@@ -143,10 +145,10 @@ def count(body: Body) -> int:
     return found.items + found.dropped.total()
 
 
-def put_files(way: Way, paths: list[Path], kind: str = "") -> Iterator[NotLoadedError]:
-    """Puts every file in; gives what could not be, as it goes."""
+def put_files(way: Way, paths: list[Path], kind: str = "", read: Reader = bodies) -> Iterator[NotLoadedError]:
+    """Puts every file in, as it is read; gives what could not be, as it goes."""
     for path in paths:
-        for item in bodies(path, kind):
+        for item in read(path, kind):
             if isinstance(item, NotLoadedError):
                 yield item
                 continue

@@ -10,18 +10,16 @@ from typing import Any
 
 import grpc
 import pytest
-from msgspec.structs import replace
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-    ExportTracePartialSuccess,
-    ExportTraceServiceRequest,
-    ExportTraceServiceResponse,
-)
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from demo import scenarios
-from demo.play import play
-from demo.sender import EXPORT, Sender, SendError
+from demo.play import Plan, play
+from demo.sender import EXPORTS, Sender, SendError
+from demo.telemetry import Body, Signal
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+NOTHING = Body("traces", b"", 0)
 FULL = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
@@ -30,20 +28,30 @@ class Receiver:
 
     def __init__(self) -> None:
         self.codes: list[grpc.StatusCode] = []
-        self.bodies: list[bytes] = []
+        self.bodies: list[tuple[str, bytes]] = []
         self.rejected = 0
         self.address = ""
         self.then: Callable[[int], object] = lambda _: None
 
-    def export(self, body: bytes, context: Any) -> ExportTraceServiceResponse:
-        if self.codes:
-            context.abort(self.codes.pop(0), "not now")
-        self.bodies.append(body)
-        self.then(len(self.bodies))
-        return ExportTraceServiceResponse(partial_success=ExportTracePartialSuccess(rejected_spans=self.rejected))
+    def handler(self, answer: Any, rejected: str) -> grpc.RpcMethodHandler:
+        signal = answer.DESCRIPTOR.name
+
+        def export(body: bytes, context: Any) -> Any:
+            if self.codes:
+                context.abort(self.codes.pop(0), "not now")
+            self.bodies.append((signal, body))
+            self.then(len(self.bodies))
+            taken = answer()
+            setattr(taken.partial_success, rejected, self.rejected)
+            return taken
+
+        return grpc.unary_unary_rpc_method_handler(export, response_serializer=answer.SerializeToString)
+
+    def of(self, signal: str) -> list[bytes]:
+        return [body for name, body in self.bodies if name == f"Export{signal}ServiceResponse"]
 
     def ends_ns(self) -> list[int]:
-        requests = [ExportTraceServiceRequest.FromString(body) for body in self.bodies]
+        requests = [ExportTraceServiceRequest.FromString(body) for body in self.of("Trace")]
         return [
             max(span.end_time_unix_nano for resource in request.resource_spans for scope in resource.scope_spans for span in scope.spans)
             for request in requests
@@ -53,11 +61,13 @@ class Receiver:
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     receiver = Receiver()
-    answer = grpc.unary_unary_rpc_method_handler(receiver.export, response_serializer=ExportTraceServiceResponse.SerializeToString)
-    service, method = EXPORT.strip("/").split("/")
     with ThreadPoolExecutor(2) as pool:
         server = grpc.server(pool)
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: answer}),))
+        for path, answer_of, rejected in EXPORTS.values():
+            service, method = path.strip("/").split("/")
+            server.add_generic_rpc_handlers(
+                (grpc.method_handlers_generic_handler(service, {method: receiver.handler(answer_of, rejected)}),)
+            )
         receiver.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
         server.start()
         yield receiver
@@ -83,7 +93,7 @@ def test_an_export_is_sent_again_while_the_receiver_is_full_or_away(receiver: Re
     time = Time()
     receiver.codes = [FULL, grpc.StatusCode.UNAVAILABLE, FULL]
     with Sender(receiver.address, clock=time.clock, sleep=time.sleep) as sender:
-        assert sender.send(b"") == 0
+        assert sender.send(NOTHING) == 0
     assert (len(receiver.bodies), time.slept_s) == (1, [0.1, 0.2, 0.4])
 
 
@@ -94,7 +104,7 @@ def test_pauses_grow_to_five_seconds_and_patience_ends(receiver: Receiver) -> No
         Sender(receiver.address, clock=time.clock, sleep=time.sleep, patience_s=30) as sender,
         pytest.raises(SendError, match=r"export not taken after 31.3 s: RESOURCE_EXHAUSTED: not now"),
     ):
-        sender.send(b"")
+        sender.send(NOTHING)
     assert max(time.slept_s) == time.slept_s[-1] == 5
 
 
@@ -102,47 +112,81 @@ def test_an_export_that_is_wrong_is_not_sent_again(receiver: Receiver) -> None:
     time = Time()
     receiver.codes = [grpc.StatusCode.INVALID_ARGUMENT]
     with Sender(receiver.address, clock=time.clock, sleep=time.sleep) as sender, pytest.raises(SendError, match="INVALID_ARGUMENT"):
-        sender.send(b"")
+        sender.send(NOTHING)
     assert time.slept_s == []
 
 
-def test_spans_that_the_receiver_rejects_are_counted(receiver: Receiver) -> None:
+@pytest.mark.parametrize("signal", ["traces", "metrics", "logs"])
+def test_each_signal_has_its_own_service_and_what_it_rejects_is_counted(receiver: Receiver, signal: Signal) -> None:
     receiver.rejected = 3
     with Sender(receiver.address) as sender:
-        assert sender.send(b"") == 3
+        assert sender.send(Body(signal, b"", 5)) == 3
+    assert [name for name, _ in receiver.bodies] == [EXPORTS[signal][1].DESCRIPTOR.name]
+
+
+def short(hours: float) -> Plan:
+    return Plan(scenarios.load("batch-grows"), hours, NOW, seed=1)
 
 
 def test_history_ends_now_and_life_goes_on_at_the_speed_asked_for(receiver: Receiver) -> None:
     stop, said = threading.Event(), list[str]()
     time = Time(lambda sleeps: stop.set() if sleeps == 61 else None)
-    short = replace(scenarios.load("batch-grows"), hours=0.5)
-    played = play(short, receiver.address, now=NOW, seed=1, say=said.append, stop=stop, speed=5, clock=time.clock, sleep=time.sleep)
+    played = play(short(0.5), receiver.address, say=said.append, stop=stop, speed=5, clock=time.clock, sleep=time.sleep)
     ends_ns, now_ns = receiver.ends_ns(), int(NOW.timestamp()) * 10**9
-    assert ends_ns == sorted(ends_ns)
-    assert any(now_ns - 10**10 < end_ns < now_ns for end_ns in ends_ns)
-    assert timedelta(seconds=290) < timedelta(microseconds=(ends_ns[-1] - now_ns) / 1000) <= timedelta(seconds=300)
-    assert played.requests == pytest.approx(1.6 * 2100, rel=0.1)
-    assert said[0].startswith("batch-grows: From hour 15 on")
+    assert any(now_ns - 30 * 10**9 < end_ns < now_ns + 10**9 for end_ns in ends_ns)
+    assert timedelta(seconds=270) < timedelta(microseconds=(max(ends_ns) - now_ns) / 1000) <= timedelta(seconds=301)
+    assert played.requests == pytest.approx(2100 * (0.92 + 0.5 * 3.2), rel=0.15)
+    assert played.items["traces"] >= 2 * played.requests
     assert "history sent" in said[-1]
+
+
+def test_a_history_may_be_longer_than_the_scenario_which_is_before_as_at_its_beginning(receiver: Receiver) -> None:
+    stop = threading.Event()
+    play(short(10.2), receiver.address, say=lambda _: stop.set(), stop=stop, clock=Time().clock)
+    began_ns = int((NOW - timedelta(hours=10)).timestamp()) * 10**9
+    early = {
+        span.trace_id
+        for body in receiver.of("Trace")
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+        if span.start_time_unix_nano < began_ns
+    }
+    assert len(early) == pytest.approx(0.2 * 3600 * 1.42, rel=0.15)
+
+
+def test_in_life_the_pages_are_shown_and_no_samples_are_sent(receiver: Receiver) -> None:
+    stop, shown = threading.Event(), dict[str, str]()
+    time = Time(lambda sleeps: stop.set() if sleeps == 70 else None)
+    plan = short(0.1)
+    play(plan, receiver.address, say=lambda _: None, stop=stop, show=shown.update, clock=time.clock, sleep=time.sleep)
+    moments = {
+        point.time_unix_nano
+        for body in receiver.of("Metrics")
+        for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics
+        for metric in resource.scope_metrics[0].metrics
+        for point in (*metric.gauge.data_points, *metric.sum.data_points)
+    }
+    assert max(moments) < int(NOW.timestamp()) * 10**9 + 1
+    assert len(moments) == 6
+    assert "vllm:num_requests_running" in shown["code-0"]
 
 
 def test_playing_stops_in_the_middle_of_history(receiver: Receiver) -> None:
     stop, said = threading.Event(), list[str]()
     receiver.then = lambda exports: stop.set() if exports == 2 else None
-    played = play(scenarios.load("all-well"), receiver.address, now=NOW, seed=1, say=said.append, stop=stop)
-    assert (played.spans, len(receiver.bodies), len(said)) == (1024, 2, 1)
+    played = play(short(5), receiver.address, say=said.append, stop=stop)
+    assert (sum(played.items.values()) > 512, len(receiver.bodies), said) == (True, 2, [])
 
 
 def test_stopping_ends_the_wait_for_a_receiver_that_is_away() -> None:
     stop = threading.Event()
     time = Time(lambda sleeps: stop.set() if sleeps == 3 else None)
-    short = replace(scenarios.load("all-well"), hours=0.1)
-    play(short, "127.0.0.1:1", now=NOW, seed=1, say=lambda _: None, stop=stop, clock=time.clock, sleep=time.sleep)
+    play(short(0.1), "127.0.0.1:1", say=lambda _: None, stop=stop, clock=time.clock, sleep=time.sleep)
     assert len(time.slept_s) == 3
 
 
 def test_a_receiver_that_stays_away_is_an_error() -> None:
     time = Time()
-    short = replace(scenarios.load("all-well"), hours=0.1)
     with pytest.raises(SendError, match=r"127\.0\.0\.1:1: export not taken after .* UNAVAILABLE"):
-        play(short, "127.0.0.1:1", now=NOW, seed=1, say=lambda _: None, stop=threading.Event(), clock=time.clock, sleep=time.sleep)
+        play(short(0.1), "127.0.0.1:1", say=lambda _: None, stop=threading.Event(), clock=time.clock, sleep=time.sleep)

@@ -1,17 +1,26 @@
-"""vLLM 0.32: a request record in, its one `llm_request` span out, as the front end sends it when the last token is out."""
+"""vLLM 0.32: a request record in, its `llm_request` span out, as the front end sends it when the last token is out.
+
+Where another worker read the prompt there are two: that worker was asked for one token, and the other one for the whole answer. Of a
+request that was refused, or whose client went away, vLLM says nothing.
+"""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from demo.engines import wire
-from demo.records import Request
+from demo.records import Deployment, Request
 
 NAME = "llm_request"
 SCOPE = "vllm.tracing.otel"
 CLOSING_NS = 1_000_000
 """From the last output to the span's end."""
+PREFILL_CLOSING_NS = 200_000
+HANDOVER_S = 0.0005
+"""From one worker's answer to the other's request."""
+FIRST_STEP_S = 0.002
+"""The step that computes the last prompt token anew once its state has come."""
 
 ATTRIBUTES: dict[str, wire.Kind] = {
     "gen_ai.latency.time_to_first_token": "double",
@@ -27,8 +36,22 @@ ATTRIBUTES: dict[str, wire.Kind] = {
     "gen_ai.request.max_tokens": "int",
     "gen_ai.request.temperature": "double",
     "gen_ai.request.n": "int",
-    "leverwatch.arm.speculation": "string",
 }
+
+
+class Leg(NamedTuple):
+    """One worker's part of a request, seconds from `started_ns` on."""
+
+    at: Deployment
+    started_ns: int
+    closing_ns: int
+    ttft_s: float
+    e2e_s: float
+    queue_s: float
+    prefill_s: float
+    decode_s: float
+    output_tokens: int
+    max_tokens: int
 
 
 class Emitter:
@@ -36,56 +59,89 @@ class Emitter:
 
     def __init__(self) -> None:
         self._form = wire.SpanForm(wire.SERVER, ATTRIBUTES)
-        self._sources: dict[str, wire.Source] = {}
+        self._sources: dict[Deployment, wire.Source] = {}
 
     def spans(self, request: Request) -> Iterator[wire.Emitted]:
-        """The request's span."""
-        ended_ns = end_ns(request)
-        span = self._form.encode(
-            name=NAME,
-            trace_id=request.trace_id,
-            span_id=wire.span_id(request.trace_id, NAME),
-            parent=request.parent_span_id,
-            flags=wire.REMOTE_PARENT,
-            started_ns=request.started_ns,
-            ended_ns=ended_ns,
-            values=_values(request),
-        )
-        yield wire.Emitted(ended_ns, self._source(request), span)
+        """The request's span, or those of its two legs."""
+        if request.outcome != "ok":
+            return
+        for leg in legs(request):
+            ended_ns = leg.started_ns + int(leg.e2e_s * wire.NS) + leg.closing_ns
+            span = self._form.encode(
+                name=NAME,
+                trace_id=request.trace_id,
+                span_id=wire.span_id(request.trace_id, f"{NAME} {leg.at.role} {request.attempt}"),
+                parent=wire.caller(request),
+                flags=wire.REMOTE_PARENT,
+                started_ns=leg.started_ns,
+                ended_ns=ended_ns,
+                values=_values(request, leg),
+            )
+            yield wire.Emitted(ended_ns, self._source(leg.at), span)
 
-    def _source(self, request: Request) -> wire.Source:
-        if request.replica not in self._sources:
-            process = str(1000 + zlib.crc32(request.replica.encode()) % 60000)
-            front_end = {"vllm.instrumenting_module_name": "vllm.llm_engine", "vllm.process_id": process}
-            resource = {**wire.sdk("vllm", request.replica), **front_end, **wire.facts(request)}
-            self._sources[request.replica] = wire.Source(tuple(resource.items()), SCOPE)
-        return self._sources[request.replica]
+    def _source(self, at: Deployment) -> wire.Source:
+        if at not in self._sources:
+            front_end = {"vllm.instrumenting_module_name": "vllm.llm_engine", "vllm.process_id": str(at.process_id)}
+            resource = {**wire.sdk("vllm", at.replica), **front_end, **wire.facts(at)}
+            self._sources[at] = wire.Source(tuple(resource.items()), SCOPE)
+        return self._sources[at]
+
+
+def legs(request: Request) -> tuple[Leg, ...]:
+    """The parts of a request that its workers saw: one, or that of the worker that read the prompt and that of the other."""
+    one = Leg(
+        request.at,
+        request.started_ns,
+        CLOSING_NS,
+        request.ttft_s,
+        request.e2e_s,
+        request.queue_s,
+        request.prefill_s,
+        request.decode_s,
+        request.output_tokens,
+        request.max_tokens,
+    )
+    if request.prefill_at is None:
+        return (one,)
+    read_s, moving_s = request.frontend_s + request.queue_s + request.prefill_s, request.kv_transfer_s or 0.0
+    prefill = one._replace(
+        at=request.prefill_at, closing_ns=PREFILL_CLOSING_NS, ttft_s=read_s, e2e_s=read_s, decode_s=0.0, output_tokens=1, max_tokens=1
+    )
+    called_s = read_s + min(HANDOVER_S, moving_s / 2)
+    step_s = min(FIRST_STEP_S, moving_s / 4)
+    decode = one._replace(
+        started_ns=request.started_ns + int(called_s * wire.NS),
+        ttft_s=request.ttft_s - called_s,
+        e2e_s=request.e2e_s - called_s,
+        queue_s=read_s + moving_s - called_s - step_s,
+        prefill_s=step_s,
+    )
+    return prefill, decode
 
 
 def request_id(request: Request) -> str:
     """The id under which vLLM answers the request."""
-    return f"chatcmpl-{request.trace_id[:8].hex()}"
+    return f"chatcmpl-{request.request_key.hex()}"
 
 
 def end_ns(request: Request) -> int:
-    """When the span ends, in Unix nanoseconds."""
+    """When the last span ends, in Unix nanoseconds."""
     return request.started_ns + int(request.e2e_s * wire.NS) + CLOSING_NS
 
 
-def _values(request: Request) -> tuple[wire.Value, ...]:
+def _values(request: Request, leg: Leg) -> tuple[wire.Value, ...]:
     return (
-        request.ttft_s,
-        request.e2e_s,
-        request.queue_s,
+        leg.ttft_s,
+        leg.e2e_s,
+        leg.queue_s,
         request.prompt_tokens,
-        request.output_tokens,
-        request.prefill_s,
-        request.decode_s,
-        request.prefill_s + request.decode_s,
+        leg.output_tokens,
+        leg.prefill_s,
+        leg.decode_s,
+        leg.prefill_s + leg.decode_s,
         request_id(request),
         request.top_p,
-        request.max_tokens,
+        leg.max_tokens,
         request.temperature or None,  # vLLM leaves out what is falsy
         1,
-        request.speculation_arm,
     )

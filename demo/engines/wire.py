@@ -7,25 +7,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
+from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from demo.records import Request
+from demo.records import Deployment, Request
 
 LOCAL_PARENT = 0x100
 """Span flags: whether the parent is remote is known, and it is not."""
 REMOTE_PARENT = 0x300
 INTERNAL = Span.SPAN_KIND_INTERNAL
 SERVER = Span.SPAN_KIND_SERVER
+CLIENT = Span.SPAN_KIND_CLIENT
 NS = 1_000_000_000
 
-Kind: TypeAlias = Literal["string", "int", "double"]
+TOLD_AGAIN = 100
+"""Added to the attempt of a request whose engine tells of it twice, the second time under other span ids."""
+
+Kind: TypeAlias = Literal["string", "int", "double", "bool"]
 Value: TypeAlias = str | int | float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """Who sends a span: the resource's attributes, all text, and the scope's name."""
+    """Who sends a span: the resource's attributes, all text, and the scope's name. Made once for each sender, and itself alone."""
 
     resource: tuple[tuple[str, str], ...]
     scope: str
@@ -46,6 +51,14 @@ class Link(NamedTuple):
     flags: int
 
 
+class Event(NamedTuple):
+    """Something that happened during a span."""
+
+    name: str
+    at_ns: int
+    attributes: Sequence[tuple[str, str | int]] = ()
+
+
 class Emitter(Protocol):
     """Gives the spans of a request. One thread at a time."""
 
@@ -62,12 +75,21 @@ def sdk(service: str, instance: str | None) -> dict[str, str]:
     return {**attributes, "service.name": service}
 
 
-def facts(request: Request) -> dict[str, str]:
-    """The deployment's facts of the replica that served the request, as the environment sets them on a resource: all text."""
-    known = {"model": request.model, "hardware": request.hardware, "topology": request.topology, "gpus": str(request.gpus)}
-    if request.speculation is not None:
-        known["lever.speculation"] = request.speculation
+def facts(of: Deployment) -> dict[str, str]:
+    """What a process's environment says of it, as it stands on a resource: all text."""
+    known = {"model": of.model, "hardware": of.hardware, "topology": of.topology, "gpus": str(of.gpus)}
+    if of.role != "unified":
+        known["pool"] = of.role
+    if of.link_peak_bytes_per_s is not None:
+        known["link_peak_bytes_per_s"] = f"{of.link_peak_bytes_per_s:.0f}"
+    known |= {f"lever.{name}": setting for name, setting in of.levers} | {f"arm.{name}": arm for name, arm in of.arms}
     return {f"leverwatch.{name}": value for name, value in known.items()}
+
+
+def caller(request: Request) -> bytes:
+    """The id of the span that called the engine: each attempt has its own, one that is told again has the same."""
+    attempt = request.attempt % TOLD_AGAIN
+    return request.parent_span_id if attempt == 1 else span_id(request.trace_id, f"attempt {attempt}")
 
 
 def span_id(trace_id: bytes, role: str) -> bytes:
@@ -78,8 +100,18 @@ def span_id(trace_id: bytes, role: str) -> bytes:
 class SpanForm:
     """A span whose attribute keys and types are prepared; filled once a request, which is far cheaper than building it anew."""
 
-    def __init__(self, kind: Span.SpanKind.ValueType, attributes: Mapping[str, Kind]) -> None:
-        self._kind = kind
+    def __init__(
+        self,
+        kind: Span.SpanKind.ValueType,
+        attributes: Mapping[str, Kind],
+        *,
+        failed: bool = False,
+        ok: bool = False,
+        fixed: Sequence[tuple[str, str | int]] = (),
+    ) -> None:
+        """`fixed` attributes stand before the others; `ok` is for an engine that says so, most leave the status unset."""
+        self._kind, self._fixed = kind, fixed
+        self._status = Status(code=Status.STATUS_CODE_ERROR if failed else Status.STATUS_CODE_OK if ok else Status.STATUS_CODE_UNSET)
         self._attributes = attributes
         self._filled: dict[tuple[bool, ...], tuple[Span, list[tuple[AnyValue, str]]]] = {}
 
@@ -95,6 +127,7 @@ class SpanForm:
         ended_ns: int,
         values: Sequence[Value] = (),
         links: Sequence[Link] = (),
+        events: Sequence[Event] = (),
     ) -> bytes:
         """The span with these values in the attributes' order; an attribute whose value is None is left out."""
         span, places = self._prepared(tuple(value is not None for value in values))
@@ -102,15 +135,18 @@ class SpanForm:
             setattr(place, field, value)
         span.name, span.trace_id, span.span_id, span.parent_span_id, span.flags = name, trace_id, span_id, parent, flags
         span.start_time_unix_nano, span.end_time_unix_nano = started_ns, ended_ns
-        del span.links[:]
+        del span.links[:], span.events[:]
         for link in links:
             span.links.add(trace_id=trace_id, span_id=link.span_id, flags=link.flags)
+        for event in events:
+            _add_event(span, event)
         encoded: bytes = span.SerializeToString()
         return encoded
 
     def _prepared(self, present: tuple[bool, ...]) -> tuple[Span, list[tuple[AnyValue, str]]]:
         if present not in self._filled:
-            span = Span(kind=self._kind, status=Status())
+            span = Span(kind=self._kind, status=self._status)
+            _add_attributes(span.attributes, self._fixed)
             places = []
             for (key, kind), there in zip(self._attributes.items(), present, strict=True):
                 if there:
@@ -118,3 +154,17 @@ class SpanForm:
                     places.append((span.attributes[-1].value, f"{kind}_value"))
             self._filled[present] = span, places
         return self._filled[present]
+
+
+def _add_event(span: Span, event: Event) -> None:
+    added = span.events.add(time_unix_nano=event.at_ns, name=event.name)
+    _add_attributes(added.attributes, event.attributes)
+
+
+def _add_attributes(to: RepeatedCompositeFieldContainer[KeyValue], attributes: Sequence[tuple[str, str | int]]) -> None:
+    for key, value in attributes:
+        place = to.add(key=key).value
+        if isinstance(value, str):
+            place.string_value = value
+        else:
+            place.int_value = value

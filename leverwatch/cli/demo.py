@@ -11,23 +11,27 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from base64 import b64encode
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from demo import play, scenarios, sink
+from demo import pages, play, scenarios, sink, telling
+from demo.traffic import traces
 
 STARTED_S = 60.0
 STOPPED_S = 20.0
+HISTORY_HOURS = 20.0
+TRACE_HISTORY_HOURS = 2.0
+LIMIT_SHOWN = 5
 
 
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
     parser = subparsers.add_parser("demo", help="a small simulated fleet on this machine: spans, a segment that stops paying, a webhook")
     parser.add_argument("--scenario", default="batch-grows", help="which scenario to play (--list names them)")
-    parser.add_argument("--list", action="store_true", help="list the scenarios and stop")
+    parser.add_argument("--trace", metavar="FILE", help="drive a fleet with a public trace instead, over and over: Mooncake's or Azure's")
+    parser.add_argument("--list", action="store_true", help="list the scenarios, with what is true of each, and stop")
     parser.add_argument("--speed", type=float, default=1.0, help="how much faster than life to go on after the history (default 1)")
     parser.add_argument("--port", type=int, default=8080, help="the pages' port (default 8080; 0 takes a free one)")
     parser.add_argument("--data", metavar="DIR", help="keep the data in this folder (default: a temporary one)")
@@ -39,23 +43,33 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plays a scenario until it is stopped."""
     if args.list:
-        for name in scenarios.names():
-            _say(f"{name:<14} {scenarios.load(name).what}")
+        _say("\n".join(line for name in scenarios.names() for line in telling.listed(scenarios.load(name))))
         return 0
-    scenario = scenarios.load(args.scenario)
-    with tempfile.TemporaryDirectory(prefix="leverwatch-demo-") as temporary:
+    plan = _plan(args, datetime.now(UTC))
+    with tempfile.TemporaryDirectory(prefix="leverwatch-demo-") as temporary, pages.Pages() as shown:
         folder = Path(args.data or temporary).absolute()
         secret = "whsec_" + b64encode(secrets.token_bytes(24)).decode()
         with sink.Sink(secret, _say) as receiver:
-            server, addresses = _start(folder, args.port, receiver.url, secret)
+            scrapes = {name: shown.url(name) for name in play.replicas(plan.scenario)}
+            server, addresses = _start(folder, args.port, _config(receiver.url, secret, scrapes))
             try:
-                return _play(args, scenario, addresses)
+                return _play(args, plan, addresses, shown)
             finally:
                 _stop(server)
 
 
-def _play(args: argparse.Namespace, scenario: Any, addresses: dict[str, str]) -> int:
-    _say(f"\n  the page is at  {addresses['url']}/\n")
+def _plan(args: argparse.Namespace, now: datetime) -> play.Plan:
+    """What is played: a scenario, or a trace over and over. Raises ScenarioError, TraceError, OSError."""
+    if args.trace is None:
+        return play.Plan(scenarios.load(args.scenario), HISTORY_HOURS, now, args.seed)
+    trace = traces.opened(Path(args.trace))
+    for unread in trace.unread[:LIMIT_SHOWN]:
+        print(f"leverwatch: not read: {unread}", file=sys.stderr)
+    return play.Plan(trace.fleet, TRACE_HISTORY_HOURS, now, args.seed, trace.again)
+
+
+def _play(args: argparse.Namespace, plan: play.Plan, addresses: dict[str, str], shown: pages.Pages) -> int:
+    _say("\n".join(telling.where_to_look(plan.scenario, addresses["url"], plan.began)))
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -63,17 +77,21 @@ def _play(args: argparse.Namespace, scenario: Any, addresses: dict[str, str]) ->
         ender = threading.Timer(args.for_s, stop.set)
         ender.daemon = True
         ender.start()
-    play.play(
-        scenario, addresses["otlp_grpc"], now=datetime.now(UTC), seed=args.seed, say=_say, stop=stop, speed=args.speed, clock=time.monotonic
-    )
+    play.play(plan, addresses["otlp_grpc"], say=_say, stop=stop, speed=args.speed, show=shown.show)
     return 0
 
 
-def _start(folder: Path, port: int, hook: str, secret: str) -> tuple[subprocess.Popen[str], dict[str, str]]:
+def _config(hook: str, secret: str, scrapes: dict[str, str]) -> str:
+    """The server's configuration: the sink of webhooks, and each replica's page of metrics."""
+    receiver = f'[[receivers]]\nname = "demo"\nkind = "webhook"\nurl = "{hook}"\nsecret = "{secret}"\n'
+    return receiver + "".join(f'\n[[scrape]]\nurl = "{url}"\nreplica = "{name}"\n' for name, url in scrapes.items())
+
+
+def _start(folder: Path, port: int, configured: str) -> tuple[subprocess.Popen[str], dict[str, str]]:
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "demo.toml"
-    config.write_text(f'[[receivers]]\nname = "demo"\nkind = "webhook"\nurl = "{hook}"\nsecret = "{secret}"\n', encoding="utf-8")
-    config.chmod(0o600)
+    config.touch(0o600)
+    config.write_text(configured, encoding="utf-8")
     command = [sys.executable, "-m", "leverwatch.cli.main", "serve", "--data", str(folder), "--config", str(config), "--format", "json"]
     command += ["--with-parent"]
     command += ["--port", str(port), "--grpc-port", "0", "--otlp-http-port", "0"]

@@ -7,14 +7,18 @@ import re
 import sys
 import uuid
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from collectors.recorded_kinds import KINDS, named
+from collectors.recorded_kinds import KINDS
+from demo.traffic import traces
 from leverwatch.cli import common
 from leverwatch.loading import Here, Rows, There, Way, put_files
 from leverwatch.local import Local
 from leverwatch.remote import Remote
+from leverwatch.simulating import Simulator
+from queries import report
 
 ENDINGS = (".pb", ".json", ".jsonl", ".gz", ".parquet", ".csv")
 ITEMS = {"traces": "spans", "metrics": "samples", "logs": "log records", "evaluations": "evaluations", "requests": "requests"}
@@ -23,7 +27,7 @@ LIMIT_SHOWN = 20
 
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
-    kinds = [kind.name for kind in KINDS]
+    kinds = [*(kind.name for kind in KINDS), *traces.KINDS]
     told = "recorded telemetry: OTLP traces, metrics and logs (protobuf, JSON, a Collector's JSON lines), or one of: " + ", ".join(
         kinds[3:]
     )
@@ -31,6 +35,8 @@ def add(subparsers: Any) -> None:
     common.add_data(parser)
     parser.add_argument("files", nargs="+", metavar="FILE", help=f"files, or folders whose {', '.join(ENDINGS)} files are taken in order")
     parser.add_argument("--kind", choices=kinds, default="", help="what the files are, where their content does not tell")
+    parser.add_argument("--began", metavar="T", help="public traces: when their first request came (ISO 8601, or an age such as 90m)")
+    parser.add_argument("--speed", type=float, default=1.0, help="public traces: how much faster than life they are played (default 1)")
     parser.set_defaults(run=run)
 
 
@@ -38,11 +44,12 @@ def run(args: argparse.Namespace) -> int:
     """Loads and says how many items went in, how many did not, and why. Status 2 when something was unreadable."""
     sender = f"load:{uuid.uuid4().hex[:12]}"
     files = list(_files(args.files))
-    if args.kind:
-        named(args.kind)
+    now = datetime.now(UTC)
+    began = report.moment(args.began, now) if args.began else None
+    simulator = Simulator(now=now, began=began, speed=args.speed, told=print, progress=lambda sentence: common.say([sentence]))
     with common.connection(args, create=True) as connection:
         way: Way = Here(connection, sender) if isinstance(connection, Local) else There(cast(Remote, connection), sender)
-        problems = list(put_files(way, files, args.kind))
+        problems = list(put_files(way, files, args.kind, simulator.bodies))
         rows = way.ledger()
     print(f"{_said(rows)}, from {_counted(len(files), 'files')}")
     for row in rows:

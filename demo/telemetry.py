@@ -1,0 +1,96 @@
+"""What happened in a fleet in, the bodies that its processes send out: traces, metrics and logs as OTLP exports, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics
+
+from demo import disorder
+from demo.engines import evaluation_job, voices, wire
+from demo.engines.exports import Exports
+from demo.engines.log_exports import EmittedLog, LogExports
+from demo.records import Deployment, Reading, Request, Score
+from demo.scenarios.layout import Disorder
+from demo.scraped import Scraped, export
+
+Signal: TypeAlias = Literal["traces", "metrics", "logs"]
+
+
+class Body(NamedTuple):
+    """An encoded OTLP export request, and how many spans, points or records it holds."""
+
+    signal: Signal
+    content: bytes
+    items: int
+
+
+class Telemetry:
+    """Speaks for a fleet's processes, which began at `began_ns`. Their pages are scraped unless somebody else looks at them."""
+
+    def __init__(self, suffers: Disorder, began_ns: int) -> None:
+        self._voices = voices.voices()
+        self._suffers, self._began_ns = suffers, began_ns
+        self._evaluation = evaluation_job.Emitter()
+        self._exports, self._log_exports = Exports(), LogExports()
+        self._pages: dict[str, voices.Page] = {}
+        self._scraped: dict[str, Scraped] = {}
+        self.texts: dict[str, str] = {}
+        """The page of each replica as it was last looked at."""
+
+    def bodies(self, events: Sequence[Request | Reading | Score], *, scraped: bool = True) -> Iterator[Body]:
+        """What is sent of events, which are in order of time."""
+        spans: list[wire.Emitted] = []
+        logs: list[EmittedLog] = []
+        looked: list[Reading] = []
+        for event in events:
+            if isinstance(event, Request):
+                spans.extend(self._told(event))
+                logs.extend(self._voices[event.at.engine].logs(event))
+            elif isinstance(event, Reading):
+                looked.append(event)
+            else:
+                spans.extend(self._evaluation.spans(event))
+        for content, items in self._exports.bodies(spans):
+            yield Body("traces", content, items)
+        for content, items in self._log_exports.bodies(logs):
+            yield Body("logs", content, items)
+        yield from self._metrics(looked, scraped=scraped)
+
+    def _told(self, request: Request) -> Iterable[wire.Emitted]:
+        voice = self._voices[request.at.engine]
+        for one in disorder.told(request, self._suffers):
+            for emitter in voice.spans:
+                yield from emitter.spans(one)
+        for at in (request.at, request.prefill_at):
+            if at is not None:
+                self._page(at).observe(request)
+
+    def _page(self, at: Deployment) -> voices.Page:
+        if at.replica not in self._pages:
+            self._pages[at.replica] = self._voices[at.engine].page(at)
+        return self._pages[at.replica]
+
+    def _metrics(self, looked: Sequence[Reading], *, scraped: bool) -> Iterator[Body]:
+        pages: list[ResourceMetrics] = []
+        points = at_ns = 0
+        for reading in looked:
+            if pages and reading.at_ns != at_ns:
+                yield Body("metrics", export(pages), points)
+                pages, points = [], 0
+            at_ns = reading.at_ns
+            text = self.texts[reading.of.replica] = self._page(reading.of).text(reading)
+            if scraped:
+                found, count = self._scraped_of(reading.of).read(text, at_ns)
+                pages.append(found)
+                points += count
+        if pages:
+            yield Body("metrics", export(pages), points)
+
+    def _scraped_of(self, at: Deployment) -> Scraped:
+        if at.replica not in self._scraped:
+            name = self._voices[at.engine].known_as(at.replica)
+            resource = {"service.name": at.engine, "service.instance.id": name, "server.port": "8000", "url.scheme": "http"}
+            self._scraped[at.replica] = Scraped(resource, self._began_ns)
+        return self._scraped[at.replica]

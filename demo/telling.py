@@ -1,0 +1,49 @@
+"""A scenario in words: what is played, what is true of it, where to look and what to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from demo import questions
+from demo.scenarios.layout import Scenario, Truth
+
+
+def listed(scenario: Scenario) -> Iterator[str]:
+    """The scenario as a list names it."""
+    yield f"{scenario.name}"
+    yield f"    {scenario.what}"
+    yield from (f"      {line}" for truth in scenario.truth for line in _said(truth, None))
+
+
+def where_to_look(scenario: Scenario, url: str, began: datetime) -> Iterator[str]:
+    """What a person at a terminal is told when the scenario begins, whose hour 0 is at `began`."""
+    yield f"\n  the page is at  {url}/\n"
+    yield f"{scenario.name}: {scenario.what}"
+    yield from _truths(scenario, url, began)
+    yield f"Verdicts are at {url}/api/verdicts; webhooks are printed here as they come. Ctrl-C ends it.\n"
+
+
+def _truths(scenario: Scenario, url: str, began: datetime) -> Iterator[str]:
+    """What is true, and the SQL that finds it: of what changes, else of the first."""
+    if not scenario.truth:
+        return
+    yield "What is true of it, and what should be advised:"
+    yield from (f"  {line}" for truth in scenario.truth for line in _said(truth, began))
+    asked = next((truth for truth in scenario.truth if truth.after is not None), scenario.truth[0])
+    since, until = list(questions.periods(scenario, asked, began.replace(second=0, microsecond=0)).values())[-1]
+    yield f'Ask it yourself, once the history is there, with `leverwatch sql --url {url} "..."`:'
+    yield from (f"    {line}" for line in questions.filled(asked, since, until).splitlines())
+
+
+def _said(truth: Truth, began: datetime | None) -> Iterator[str]:
+    where = " ".join(f"{key}={value}" for key, value in truth.segment.items()) or "all traffic"
+    yield f"{truth.lever}, {where}"
+    if truth.from_hour is None or truth.after is None:
+        yield f"    {truth.question} {truth.before:+.2f} all the time -> {truth.action}: {truth.why}"
+        return
+    since = (
+        f"hour {truth.from_hour:g}" if began is None else f"{began + timedelta(hours=truth.from_hour):%H:%M} UTC (hour {truth.from_hour:g})"
+    )
+    within = f" within {truth.within_hours:g} h" if truth.within_hours else ""
+    yield f"    {truth.question} {truth.before:+.2f}, from {since} on {truth.after:+.2f} -> {truth.action}{within}: {truth.why}"

@@ -1,0 +1,128 @@
+"""What a fleet's processes send: requests by their engines' emitters, replicas' pages at each look; and what disorder makes of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
+
+from demo import disorder, scenarios
+from demo.fleet import Fleet
+from demo.records import Request
+from demo.scenarios.layout import Bug, Disorder, Scenario
+from demo.telemetry import Body, Telemetry
+
+BEGAN_NS = 1_764_400_000 * 1_000_000_000
+MINUTE_NS = 60_000_000_000
+
+
+def scenario(extra: str = "", engine: str = "vllm") -> Scenario:
+    return scenarios.parse(
+        f"""
+name = "x"
+what = "x"
+hours = 1
+{extra}
+[[pools]]
+name = "p"
+model = "m"
+engine = "{engine}"
+network = "dense-8b"
+hardware = "h100"
+groups = 2
+lever = "speculation"
+setting = "eagle-3"
+[pools.serving]
+speculation = {{ draft_tokens = 3, acceptance = [0.6] }}
+[[traffic]]
+name = "t"
+pool = "p"
+requests_per_s = 2
+input_tokens = [100, 2000]
+output_median_tokens = 60
+""",
+        "here.toml",
+    )
+
+
+def sent(played: Scenario, minutes: int = 5) -> tuple[list[Body], list[Request]]:
+    fleet, telemetry = Fleet(played, BEGAN_NS, 3), Telemetry(played.disorder, BEGAN_NS)
+    events = fleet.until(BEGAN_NS + minutes * MINUTE_NS)
+    return list(telemetry.bodies(events)), [event for event in events if isinstance(event, Request)]
+
+
+def spans(bodies: list[Body]) -> list[Span]:
+    requests = [ExportTraceServiceRequest.FromString(body.content) for body in bodies if body.signal == "traces"]
+    return [span for request in requests for resource in request.resource_spans for scope in resource.scope_spans for span in scope.spans]
+
+
+def test_every_request_is_told_by_its_engine_and_by_the_tap_in_front_of_it() -> None:
+    bodies, requests = sent(scenario())
+    found = Counter(span.name for span in spans(bodies))
+    assert found == {"llm_request": len(requests), "response_body": len(requests)}
+    assert sum(body.items for body in bodies if body.signal == "traces") == sum(found.values())
+
+
+def test_each_look_at_the_replicas_is_one_export_of_all_of_them() -> None:
+    bodies, _ = sent(scenario())
+    looks = [body for body in bodies if body.signal == "metrics"]
+    assert len(looks) == 5
+    for number, body in enumerate(looks):
+        resources = ExportMetricsServiceRequest.FromString(body.content).resource_metrics
+        replicas = [{a.key: a.value.string_value for a in r.resource.attributes}["service.instance.id"] for r in resources]
+        assert replicas == ["p-0", "p-1"]
+        points = [p for r in resources for m in r.scope_metrics[0].metrics for p in (*m.gauge.data_points, *m.sum.data_points)]
+        assert (len(points), {p.time_unix_nano for p in points}) == (body.items, {BEGAN_NS + number * MINUTE_NS})
+
+
+def test_pages_that_somebody_else_looks_at_are_made_and_not_sent() -> None:
+    played = scenario()
+    fleet, telemetry = Fleet(played, BEGAN_NS, 3), Telemetry(played.disorder, BEGAN_NS)
+    bodies = list(telemetry.bodies(fleet.until(BEGAN_NS + MINUTE_NS), scraped=False))
+    assert {body.signal for body in bodies} == {"traces"}
+    assert sorted(telemetry.texts) == ["p-0", "p-1"]
+
+
+def test_a_duplicate_leg_is_another_span_of_the_same_trace() -> None:
+    tidy, requests = sent(scenario())
+    untidy, _ = sent(scenario("disorder = { duplicate_share = 0.25 }"))
+    doubled = [
+        trace for trace, count in Counter(span.trace_id for span in spans(untidy) if span.name == "llm_request").items() if count == 2
+    ]
+    assert len(doubled) == pytest.approx(0.25 * len(requests), rel=0.35)
+    assert len({span.span_id for span in spans(untidy)}) == len(spans(untidy)) > len(spans(tidy))
+
+
+def test_a_replica_whose_clock_is_ahead_says_later_times() -> None:
+    _, requests = sent(scenario())
+    first = next(request for request in requests if request.at.replica == "p-1")
+    [told] = disorder.told(first, Disorder(clock_ahead_s={"p-1": 2.5}))
+    assert told.started_ns - first.started_ns == 2_500_000_000
+    other = next(request for request in requests if request.at.replica == "p-0")
+    assert list(disorder.told(other, Disorder(clock_ahead_s={"p-1": 2.5}))) == [other]
+
+
+@pytest.mark.parametrize(
+    ("bug", "shown"),
+    [
+        ("accepted_includes_bonus", lambda said, was: said.accepted_tokens == was.accepted_tokens + was.verify_steps),
+        ("missing_is_minus_one", lambda said, _: said.ttft_s == -1),
+        ("clock_steps_back", lambda said, was: said.ttft_s == was.ttft_s - 3),
+        ("cached_is_prompt_less_one", lambda said, was: said.cached_tokens == was.prompt_tokens - 1),
+        ("recomputed_counts_as_cached", lambda said, was: said.cached_tokens == was.prompt_tokens),
+    ],
+)
+def test_an_engine_bug_changes_what_is_told_of_those_it_meets_and_of_no_other(bug: Bug, shown: object) -> None:
+    _, requests = sent(scenario())
+    met = [request._replace(preemptions=1, prefill_at=request.at) for request in requests]
+    told = [next(disorder.told(request, Disorder(bugs=(bug,)))) for request in met]
+    assert callable(shown)
+    hit = [shown(said, was) for said, was in zip(told, met, strict=True)]
+    assert any(hit)
+    assert all(said == was or there for said, was, there in zip(told, met, hit, strict=True))
+    plain = [next(disorder.told(request, Disorder(bugs=(bug,)))) for request in requests]
+    if bug in ("cached_is_prompt_less_one", "recomputed_counts_as_cached"):
+        assert plain == requests

@@ -1,0 +1,101 @@
+"""Every scenario, played into a store: its spans load with full coverage, and what its file says is true is what plain SQL finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+from demo_played import loaded, told
+
+from demo import scenarios
+from demo.engines import voices
+from demo.fleet import Fleet
+from demo.pools import worker_names
+from demo.scenarios.layout import Disorder, Scenario
+from leverwatch.local import Local
+from pipeline.segments import LEVERS
+
+ALWAYS = (
+    "prompt_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "ttft_s",
+    "queue_s",
+    "replica",
+    "model",
+    "hardware",
+    "topology",
+    "gpus",
+    "levers",
+)
+LEAST_SAMPLED = 0.98
+"""Of levels that are joined from samples: what began before the first look has none."""
+
+
+class Played(NamedTuple):
+    scenario: Scenario
+    connection: Local
+    fleet: Fleet
+
+
+@pytest.fixture(scope="module", params=scenarios.names())
+def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
+    scenario = scenarios.load(request.param)
+    with loaded(scenario, tmp_path_factory.mktemp("store")) as (connection, fleet):
+        yield Played(scenario, connection, fleet)
+
+
+def share(connection: Local, known: str, where: str = "true") -> float:
+    found: float = connection.sql(f"select avg(({known})::int) as share from requests where {where} and outcome = 'ok'").item()
+    return found
+
+
+def test_every_request_served_is_one_row_and_nothing_is_impossible(played: Played) -> None:
+    if played.scenario.disorder != Disorder():
+        pytest.skip("its telemetry is in disorder: what is to be seen of it has tests of its own")
+    assert played.connection.sql("select count(*) as n from requests").item() == played.fleet.requests
+    assert played.connection.sql("select count(*) as n from quarantine").item() == 0
+    assert played.connection.sql("select count(*) as n from suspicions").item() == 0
+
+
+def test_what_is_judged_by_is_known_of_every_request(played: Played) -> None:
+    unknown = {column: share(played.connection, f"{column} is null") for column in ALWAYS}
+    unknown["decode_s"] = share(played.connection, "decode_s is null", "output_tokens > 1")
+    if played.scenario.disorder == Disorder():
+        assert {column: missing for column, missing in unknown.items() if missing > 0} == {}
+    assert all(missing < 0.1 for missing in unknown.values()), unknown
+    for pool in played.scenario.pools:
+        known_as = voices.voices()[pool.engine].known_as
+        names = [known_as(name) for group in worker_names(pool) for name in group]
+        of_pool = f"replica in ({', '.join(map(repr, names))})"
+        if pool.control is not None:
+            assert share(played.connection, f"arms['{pool.lever}'] is not null", of_pool) == 1
+        for column in ("batch_at_admission", "kv_usage"):
+            assert share(played.connection, f"{column} is not null", of_pool) >= LEAST_SAMPLED, (pool.name, column)
+
+
+def test_the_truth_is_found_by_plain_sql(played: Played) -> None:
+    assert played.scenario.truth
+    for truth in played.scenario.truth:
+        stated = {"before": truth.before} | ({} if truth.after is None else {"after": truth.after})
+        found = told(played.connection, played.scenario, truth)
+        assert found == pytest.approx(stated, abs=truth.tolerance), (truth.lever, truth.segment, truth.question)
+
+
+PAYS_AND_NOT = {lever: {"keep", "else"} for lever in LEVERS}
+
+
+def test_each_lever_has_a_scenario_where_it_pays_and_one_where_its_premise_disappears() -> None:
+    truths = [truth for name in scenarios.names() for truth in scenarios.load(name).truth]
+    shown = {lever: {"keep" if truth.action == "keep" else "else" for truth in truths if truth.lever == lever} for lever in LEVERS}
+    assert shown == PAYS_AND_NOT
+
+
+@pytest.mark.parametrize("name", scenarios.names())
+def test_a_premise_that_disappears_says_from_when_by_how_much_and_what_to_do_within_what_delay(name: str) -> None:
+    for truth in scenarios.load(name).truth:
+        if truth.action != "keep" and truth.from_hour is not None:
+            assert truth.after is not None
+            assert truth.within_hours is not None
+            assert truth.after != truth.before
