@@ -27,10 +27,10 @@ class Body(NamedTuple):
 
 
 class Telemetry:
-    """Speaks for a fleet's processes, which began at `began_ns`. Their pages are scraped unless somebody else looks at them."""
+    """Speaks for a fleet's processes, which began at `began_ns`. In front of its engines stand response taps, unless it is not `tapped`."""
 
-    def __init__(self, suffers: Disorder, began_ns: int) -> None:
-        self._voices = voices.voices()
+    def __init__(self, suffers: Disorder, began_ns: int, *, tapped: bool = True) -> None:
+        self._voices, self._tapped = voices.voices(), tapped
         self._suffers, self._began_ns = suffers, began_ns
         self._evaluation = evaluation_job.Emitter()
         self._exports, self._log_exports = Exports(), LogExports()
@@ -40,7 +40,7 @@ class Telemetry:
         """The page of each replica as it was last looked at."""
 
     def bodies(self, events: Sequence[Request | Reading | Score], *, scraped: bool = True) -> Iterator[Body]:
-        """What is sent of events, which are in order of time."""
+        """What is sent of events, which are in order of time; no samples of the pages unless they are scraped."""
         spans: list[wire.Emitted] = []
         logs: list[EmittedLog] = []
         looked: list[Reading] = []
@@ -61,8 +61,9 @@ class Telemetry:
     def _told(self, request: Request) -> Iterable[wire.Emitted]:
         voice = self._voices[request.at.engine]
         for one in disorder.told(request, self._suffers):
-            for emitter in voice.spans:
-                yield from emitter.spans(one)
+            yield from voice.spans.spans(one)
+            if self._tapped and voice.tap is not None:
+                yield from voice.tap.spans(one)
         for at in (request.at, request.prefill_at):
             if at is not None:
                 self._page(at).observe(request)

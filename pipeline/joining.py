@@ -104,8 +104,9 @@ def is_seeking() -> pl.Expr:
 
 
 def _same_key(legs: pl.DataFrame) -> pl.DataFrame:
-    keyed = legs.filter(pl.col("join_key").is_not_null()).select("row", "top", "trace_id", "join_key", "started_at", "ended_at")
-    return _linked(_with_turn(keyed, ["trace_id", "join_key"]), ["trace_id", "join_key", "turn"])
+    """Heads of one trace that state the same key, or the same id beside it: a pair's key is its own, and its body knows but the id."""
+    keyed = keys_of(legs).join(legs.select("row", "top", "trace_id", "started_at", "ended_at"), on="row", maintain_order="left")
+    return _linked(_with_turn(keyed, ["trace_id", "key"]), ["trace_id", "key", "turn"])
 
 
 def _siblings(heads: pl.DataFrame) -> pl.DataFrame:

@@ -33,8 +33,11 @@ def roofline(serving: Serving) -> Roofline:
 
 
 def replica(engine: str = "vllm", **serving: Any) -> Replica:
+    """One that has come to moment 0."""
     said = Serving(**serving)
-    return Replica(deployment(engine), roofline(said), said)
+    began = Replica(deployment(engine), roofline(said), said)
+    began.advance(0.0)
+    return began
 
 
 def served(asked: Arrival, drafted: Drafted | None = None, draft_tokens: int = 0) -> Served:
@@ -256,8 +259,7 @@ def test_a_cache_that_shrinks_below_what_runs_makes_the_last_ones_give_way() -> 
 
 
 def test_sequences_that_draft_go_on_drafting_at_its_cost_after_the_lever_is_off() -> None:
-    speculation = Serving(speculation=Speculation(draft_tokens=2, acceptance=(0.5,), overhead_s=0.1))
-    turned = Replica(deployment(), roofline(speculation), speculation)
+    turned = replica(speculation=Speculation(draft_tokens=2, acceptance=(0.5,), overhead_s=0.1))
     turned.enqueue(served(unlike(0.0, 1, 16, 41), Drafted(20, 20, (12, 8)), 2))
     list(goes_on(turned, 1.0))
     left, before = turned.next_s() - turned.at_s, turned.at_s

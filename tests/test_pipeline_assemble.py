@@ -380,6 +380,16 @@ def test_a_body_of_another_trace_joins_its_engine_by_the_id_that_either_states()
     assert (row["draft_tokens"], row["request_id"], row["engine"]) == (8, "rid", "sglang")
 
 
+def test_a_body_in_the_trace_of_a_pair_joins_it_by_the_id_of_one_leg() -> None:
+    body = span("b", "body", "response_tap", request_id="rid", join_key="rid", draft_tokens=8, accepted_tokens=4)
+    legs = [
+        span(name, "engine", "sglang", "nobody", request_id=rid, join_key="room", phase=name, output_tokens=tokens)
+        for name, rid, tokens in (("prefill", "other", 1), ("decode", "rid", 5))
+    ]
+    (row,) = rows_of(body, *legs)
+    assert (row["draft_tokens"], row["output_tokens"], row["engine"]) == (8, 5, "sglang")
+
+
 def test_a_body_joins_the_leg_below_a_gateway_that_states_no_id() -> None:
     body = span("b", "body", "response_tap", join_key="r-1", trace_id="t2", cached_tokens=10)
     (row,) = rows_of(span("g", "gateway", "llm-d", for_s=2.0), vllm(parent="g"), body)

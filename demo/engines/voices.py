@@ -41,9 +41,11 @@ class Page(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """One engine's ways of telling. `page` makes that of a process, `known_as` is the name that its spans have for a replica."""
+    """One engine's ways of telling. `tap` stands in front of those whose answers say what their spans do not; `page` makes that of a
+    process, `known_as` is the name that its spans have for a replica."""
 
-    spans: tuple[wire.Emitter, ...]
+    spans: wire.Emitter
+    tap: wire.Emitter | None
     page: Callable[[Deployment], Page]
     answer: Callable[[Request], dict[str, Any]]
     logs: Callable[[Request], Iterable[EmittedLog]] = lambda _: ()
@@ -51,14 +53,14 @@ class Voice:
 
 
 def voices() -> Mapping[str, Voice]:
-    """The voices of a fleet by engine. In front of an engine whose spans say nothing of its cache or its drafts stands a response tap."""
+    """The voices of a fleet by engine."""
     tap = response_tap.Emitter()
     return MappingProxyType(
         {
-            "vllm": Voice((vllm.Emitter(), tap), vllm_page.Page, vllm_body.answer),
-            "sglang": Voice((sglang.Emitter(), tap), sglang_page.Page, sglang_body.answer),
-            "trtllm": Voice((trtllm.Emitter(), tap), trtllm_page.Page, trtllm_body.answer),
-            "dynamo": Voice((dynamo.Emitter(),), dynamo_page.Page, dynamo_body.answer, dynamo_logs.records, _worker_id),
+            "vllm": Voice(vllm.Emitter(), tap, vllm_page.Page, vllm_body.answer),
+            "sglang": Voice(sglang.Emitter(), tap, sglang_page.Page, sglang_body.answer),
+            "trtllm": Voice(trtllm.Emitter(), tap, trtllm_page.Page, trtllm_body.answer),
+            "dynamo": Voice(dynamo.Emitter(), None, dynamo_page.Page, dynamo_body.answer, dynamo_logs.records, _worker_id),
         }
     )
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from demo import pages, play, scenarios, sink, telling
+from demo import pages, play, recording, scenarios, sink, telling
 from demo.traffic import traces
 
 STARTED_S = 60.0
@@ -31,6 +31,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("demo", help="a small simulated fleet on this machine: spans, a segment that stops paying, a webhook")
     parser.add_argument("--scenario", default="batch-grows", help="which scenario to play (--list names them)")
     parser.add_argument("--trace", metavar="FILE", help="drive a fleet with a public trace instead, over and over: Mooncake's or Azure's")
+    parser.add_argument("--out", metavar="DIR", help="write what the fleet would send and answer to files in this folder, and stop")
     parser.add_argument("--list", action="store_true", help="list the scenarios, with what is true of each, and stop")
     parser.add_argument("--speed", type=float, default=1.0, help="how much faster than life to go on after the history (default 1)")
     parser.add_argument("--port", type=int, default=8080, help="the pages' port (default 8080; 0 takes a free one)")
@@ -46,6 +47,9 @@ def run(args: argparse.Namespace) -> int:
         _say("\n".join(line for name in scenarios.names() for line in telling.listed(scenarios.load(name))))
         return 0
     plan = _plan(args, datetime.now(UTC))
+    if args.out:
+        recording.record(plan, Path(args.out), _say)
+        return 0
     with tempfile.TemporaryDirectory(prefix="leverwatch-demo-") as temporary, pages.Pages() as shown:
         folder = Path(args.data or temporary).absolute()
         secret = "whsec_" + b64encode(secrets.token_bytes(24)).decode()
