@@ -23,6 +23,12 @@ def told(request: Request, disorder: Disorder) -> Iterator[Request]:
         yield request._replace(attempt=request.attempt + 100)
 
 
+def by_a_right_clock(told: Request, disorder: Disorder) -> Request:
+    """What was told of a request, as a host tells it that is not its replica's, and whose clock is right."""
+    ahead_s = disorder.clock_ahead_s.get(told.at.replica, 0.0)
+    return told._replace(started_ns=told.started_ns - round(ahead_s * NS)) if ahead_s else told
+
+
 def _share(request: Request, byte: int) -> float:
     """A number from 0 to 1 that is the request's own."""
     return int.from_bytes(request.request_key[byte : byte + 4], "big") / (1 << 32)
@@ -34,8 +40,8 @@ def _cached_is_prompt_less_one(request: Request) -> Request:
 
 
 def _recomputed_counts_as_cached(request: Request) -> Request:
-    """After a preemption the prompt's own blocks are found again, and counted as hits (vllm-project/vllm#25780)."""
-    return request._replace(cached_tokens=request.prompt_tokens) if request.preemptions else request
+    """After a preemption the blocks of prompt and answer are found again, and counted as hits (vllm-project/vllm#25780)."""
+    return request._replace(cached_tokens=request.prompt_tokens + request.output_tokens // 2) if request.preemptions else request
 
 
 def _missing_is_minus_one(request: Request) -> Request:

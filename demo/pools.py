@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -33,7 +34,7 @@ class Link:
 
     bytes_per_s: float
     latency_s: float
-    free_s: float = 0.0
+    free_s: float = -math.inf
 
     def moved_s(self, now_s: float, size: float) -> float:
         """When a state of so many bytes that is ready now has come."""

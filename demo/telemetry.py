@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
-
-from opentelemetry.proto.metrics.v1.metrics_pb2 import ResourceMetrics
 
 from demo import disorder
 from demo.engines import evaluation_job, voices, wire
@@ -43,27 +43,28 @@ class Telemetry:
         """What is sent of events, which are in order of time; no samples of the pages unless they are scraped."""
         spans: list[wire.Emitted] = []
         logs: list[EmittedLog] = []
-        looked: list[Reading] = []
+        looked: list[tuple[int, Scraped, str]] = []
         for event in events:
             if isinstance(event, Request):
                 spans.extend(self._told(event))
                 logs.extend(self._voices[event.at.engine].logs(event))
             elif isinstance(event, Reading):
-                looked.append(event)
+                looked.append(self._looked_at(event))
             else:
                 spans.extend(self._evaluation.spans(event))
         for content, items in self._exports.bodies(spans):
             yield Body("traces", content, items)
         for content, items in self._log_exports.bodies(logs):
             yield Body("logs", content, items)
-        yield from self._metrics(looked, scraped=scraped)
+        if scraped:
+            yield from _metrics(looked)
 
     def _told(self, request: Request) -> Iterable[wire.Emitted]:
         voice = self._voices[request.at.engine]
         for one in disorder.told(request, self._suffers):
             yield from voice.spans.spans(one)
             if self._tapped and voice.tap is not None:
-                yield from voice.tap.spans(one)
+                yield from voice.tap.spans(disorder.by_a_right_clock(one, self._suffers))
         for at in (request.at, request.prefill_at):
             if at is not None:
                 self._page(at).observe(request)
@@ -73,21 +74,10 @@ class Telemetry:
             self._pages[at.replica] = self._voices[at.engine].page(at)
         return self._pages[at.replica]
 
-    def _metrics(self, looked: Sequence[Reading], *, scraped: bool) -> Iterator[Body]:
-        pages: list[ResourceMetrics] = []
-        points = at_ns = 0
-        for reading in looked:
-            if pages and reading.at_ns != at_ns:
-                yield Body("metrics", export(pages), points)
-                pages, points = [], 0
-            at_ns = reading.at_ns
-            text = self.texts[reading.of.replica] = self._page(reading.of).text(reading)
-            if scraped:
-                found, count = self._scraped_of(reading.of).read(text, at_ns)
-                pages.append(found)
-                points += count
-        if pages:
-            yield Body("metrics", export(pages), points)
+    def _looked_at(self, reading: Reading) -> tuple[int, Scraped, str]:
+        """When a page was looked at, whose it is and what was on it: what had happened by then."""
+        text = self.texts[reading.of.replica] = self._page(reading.of).text(reading)
+        return reading.at_ns, self._scraped_of(reading.of), text
 
     def _scraped_of(self, at: Deployment) -> Scraped:
         if at.replica not in self._scraped:
@@ -95,3 +85,10 @@ class Telemetry:
             resource = {"service.name": at.engine, "service.instance.id": name, "server.port": "8000", "url.scheme": "http"}
             self._scraped[at.replica] = Scraped(resource, self._began_ns)
         return self._scraped[at.replica]
+
+
+def _metrics(looked: Iterable[tuple[int, Scraped, str]]) -> Iterator[Body]:
+    """What a Collector sends of the pages, those of one moment together."""
+    for at_ns, pages in groupby(looked, key=itemgetter(0)):
+        found = [scraped.read(text, at_ns) for _, scraped, text in pages]
+        yield Body("metrics", export([page for page, _ in found]), sum(count for _, count in found))

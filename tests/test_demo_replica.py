@@ -106,6 +106,26 @@ def test_a_long_prompt_takes_as_many_iterations_as_chunks_beside_those_that_deco
     assert long.prefilled_s - long.started_s == pytest.approx(sum(by_hand), rel=0.01)
 
 
+def test_stages_of_a_pipeline_read_chunks_side_by_side_once_they_are_full() -> None:
+    """Ten chunks pass three stages in twelve stage times, and an iteration is three of them; one chunk takes as long as on one stage."""
+    for chunks, iterations in ((10, 4), (1, 1)):
+        piped = replica(chunk_tokens=512, pipeline_parallel=3)
+        plays(piped, [unlike(0.0, 1, 512 * chunks, 1)])
+        assert piped.iterations == pytest.approx(iterations)
+
+
+def test_ranks_talk_for_the_part_of_the_busy_time_that_the_roofline_says() -> None:
+    talking, silent = replica(tensor_parallel=8), replica()
+    for each in (talking, silent):
+        plays(each, [unlike(0.0, 1, 1000, 101)])
+    talk = talking.roofline.talk
+    assert talking.iterations == pytest.approx(101)
+    assert talking.collective_tokens == pytest.approx(1100)
+    assert talking.collective_s == pytest.approx(101 * talk.fixed_s + 1100 * talk.token_s)
+    assert 0.05 < talking.collective_s / talking.busy_s < 0.5
+    assert silent.collective_s == 0 < silent.busy_s
+
+
 def test_short_prompts_that_wait_are_read_in_one_chunk_together_as_far_as_they_fit() -> None:
     busy = replica(chunk_tokens=512)
     sequences = [served(unlike(0.0, number, 200, 5)) for number in range(6)]
@@ -227,6 +247,18 @@ def test_after_a_month_of_life_what_is_due_still_comes_at_its_moment() -> None:
     old.enqueue(sequence)
     assert list(goes_on(old)) == [sequence]
     assert old.at_s - 3e7 == pytest.approx(plays(replica(), [unlike(0.0, 1, 100, 50)])[1].popitem()[1], rel=0.01)
+
+
+def test_what_is_due_nearer_than_a_moment_can_say_happens_at_that_moment() -> None:
+    old = replica()
+    old.advance(1e9)
+    sequence = served(unlike(1e9, 1, 100, 1))
+    old.enqueue(sequence)
+    old.advance(math.nextafter(old.next_s(), 0))
+    old.slowness = 0.01
+    old.configure(deployment(), old.roofline, old.serving)
+    assert old.next_s() == old.at_s
+    assert [one.sequence for one in old.advance(old.next_s())] == [sequence]
 
 
 def test_a_change_of_settings_keeps_what_runs_and_a_restart_drops_what_is_idle() -> None:

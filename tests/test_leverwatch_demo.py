@@ -36,6 +36,7 @@ def test_within_two_minutes_a_person_sees_spans_the_segment_and_its_webhook(tmp_
         disabled = [verdict["segment"] for verdict in verdicts if verdict["verdict"] == "disable"]
         assert [(segment["model"], segment["input_bucket"]) for segment in disabled] == [("chat-70b", "2048-8191")]
         assert len(verdicts) == 3
+        assert any("speculation, model=chat-70b" in line for line in lines)
         page = httpx.get(url)
         assert page.status_code == 200
         assert "chat-70b" in page.text

@@ -135,7 +135,9 @@ def _values(request: Request) -> tuple[wire.Value, ...]:
 
 def _drafts(request: Request) -> tuple[wire.Value, ...]:
     """Counts of speculation, and its two lists as JSON text; nothing without a verify step."""
-    if not request.verify_steps or request.accepted_by_position is None:
+    if not request.verify_steps:
         return (None,) * 5
     counts = (request.draft_tokens, request.accepted_tokens, request.verify_steps)
+    if request.accepted_by_position is None:
+        return (*counts, None, None)
     return (*counts, str(vllm_body.acceptance_histogram(request)), str(list(request.accepted_by_position)))

@@ -13,19 +13,15 @@ NEARLY = 1e-7
 
 
 class Batch:
-    """Sums over its sequences: tokens that come and that are computed an iteration, contexts, and how many draft."""
+    """Sums over its `size` sequences: tokens that come and that are computed an iteration, contexts, and how many draft."""
 
-    __slots__ = ("_ends", "_members", "_order", "computed", "context", "drafting", "rate")
+    __slots__ = ("_ends", "_members", "_order", "computed", "context", "drafting", "rate", "size")
 
     def __init__(self) -> None:
         self._members: dict[Sequence, None] = {}
         self._ends: list[tuple[float, int, Sequence]] = []
-        self._order = self.drafting = 0
+        self._order = self.drafting = self.size = 0
         self.rate = self.computed = self.context = 0.0
-
-    def __len__(self) -> int:
-        """The sequences in it."""
-        return len(self._members)
 
     @property
     def latest(self) -> Sequence:
@@ -39,6 +35,7 @@ class Batch:
         self._order += 1
         heapq.heappush(self._ends, (sequence.finish_iteration, self._order, sequence))
         self._members[sequence] = None
+        self.size += 1
         self.rate += sequence.rate
         self.computed += sequence.computed_per_step
         self.context += sequence.arrival.prompt_tokens + sequence.generated
@@ -47,9 +44,10 @@ class Batch:
     def leave(self, sequence: Sequence, generated: float) -> None:
         """A sequence with so many generated tokens gets no more steps."""
         del self._members[sequence]
+        self.size -= 1
         sequence.finish_iteration = math.inf
         self.drafting -= sequence.drafted is not None
-        if not self._members:
+        if not self.size:
             self.rate = self.computed = self.context = 0.0
             return
         self.rate -= sequence.rate

@@ -83,7 +83,8 @@ class KvCache:
 
     def grow(self, blocks: float) -> None:
         """Takes room for answers, or gives it back where negative."""
-        self.answers = max(0.0, self.answers + blocks)
+        grown = self.answers + blocks
+        self.answers = grown if grown > 0.0 else 0.0
         self._make_room()
 
     def resize(self, capacity: float, *, reuse: bool) -> None:
@@ -97,7 +98,9 @@ class KvCache:
 
     def _make_room(self) -> None:
         idle = self._idle
-        over = len(idle) - self.room
+        if not idle:
+            return
+        over = len(idle) + len(self._held) + self.unshared + self.answers - self.capacity
         while over > 0 and idle:
             idle.popitem(last=False)
             self.evicted += 1

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from demo.records import Deployment
 from demo.replicas.batch import NEARLY, Batch
 from demo.replicas.kv_cache import KvCache
-from demo.replicas.roofline import Roofline, Work
+from demo.replicas.roofline import Cost, Roofline, Work
 from demo.replicas.sequence import Sequence
 from demo.replicas.serving import Serving
 
@@ -50,7 +50,7 @@ class Replica:
         self._batch = Batch()
         self._read_until = math.inf
         self._chunk = self._chunk_context = self._read_context = 0.0
-        self._work = Work(0, 0.0, 0.0)
+        self._cost = Cost(0.0, 0.0, 0.0)
         self._iteration_s = self._next_s = self._next_iteration = math.inf
         self._is_planned = False
         self.kv = KvCache(0)
@@ -72,7 +72,7 @@ class Replica:
     @property
     def running(self) -> int:
         """The sequences of an iteration, those that are being read included."""
-        return len(self._batch) + len(self.reading)
+        return self._batch.size + len(self.reading)
 
     def uncached(self, sequence: Sequence) -> int:
         """Tokens of its prompt that would have to be computed here; always the last one."""
@@ -105,7 +105,7 @@ class Replica:
 
     def advance(self, now_s: float) -> list[Happened]:
         """Goes on to `now_s`, and says what has happened there; nothing may have been due before."""
-        if now_s > self.at_s:
+        if now_s > self.at_s or self.next_s() <= now_s:  # what is due may be nearer than a moment can say
             self._go_on(now_s)
         happened = self._due()
         self._make_room()
@@ -114,16 +114,15 @@ class Replica:
 
     def _go_on(self, now_s: float) -> None:
         batch = self._batch
-        if batch or self.reading:
+        if batch.size or self.reading:
             due_s, elapsed_s = self.next_s(), now_s - self.at_s
             before = self.iterations
             self.iterations = self._next_iteration if now_s >= due_s else before + elapsed_s / self._iteration_s
             iterations = self.iterations - before
-            tokens = self.roofline.pass_tokens(self._work)
             self.busy_s += elapsed_s
-            self.collective_s += iterations * self.roofline.talk.seconds(tokens) * self.slowness
-            self.collective_tokens += iterations * tokens
-            if batch:
+            self.collective_s += iterations * self._cost.talk_s * self.slowness
+            self.collective_tokens += iterations * self._cost.tokens
+            if batch.size:
                 grown = iterations * batch.rate
                 batch.context += grown
                 self.kv.grow(grown / self.deployment.kv_block_tokens)
@@ -172,7 +171,7 @@ class Replica:
 
     def _make_room(self) -> None:
         """Where answers have outgrown the cache, the sequence that came last starts again later, its prompt and answer to be read anew."""
-        while self.kv.room < NEARLY and self._batch and self._is_crowded:
+        while self.kv.room < NEARLY and self._batch.size and self._is_crowded:
             last = self._batch.latest
             last.generated += (self.iterations - last.joined_iteration) * last.rate
             self._batch.leave(last, last.generated)
@@ -185,6 +184,8 @@ class Replica:
     def _start(self) -> None:
         """Begins what there is room for: who was thrown out, then what has come over a link, then what waits to be read."""
         self._is_planned = False
+        if not self.waiting and not self.arriving:
+            return
         while self.arriving and not self._owes_room and self.running < self.serving.max_sequences:
             sequence = self.arriving[0]
             if not self._hold(sequence):
@@ -229,7 +230,7 @@ class Replica:
 
     def _note_start(self, sequence: Sequence, cached: int) -> None:
         if not sequence.preemptions:
-            sequence.started_s, sequence.cached_tokens, sequence.batch = self.at_s, cached, len(self._batch)
+            sequence.started_s, sequence.cached_tokens, sequence.batch = self.at_s, cached, self._batch.size
             self.prompt_tokens += sequence.arrival.prompt_tokens
             self.cached_tokens += cached
 
@@ -260,18 +261,19 @@ class Replica:
     def _plan(self) -> None:
         """How long an iteration lasts as things are, and when something is next to be done."""
         batch, self._is_planned = self._batch, True
-        if not batch and not self.reading:
+        if not batch.size and not self.reading:
             self._next_s = math.inf
             return
         draft_s = self._drafts.draft_s(batch.drafting) if batch.drafting else 0.0
         context = batch.context + self._read_context
-        self._work = Work(len(batch), batch.computed, context, self._chunk, self._chunk_context, draft_s)
-        self._iteration_s = self.roofline.iteration_s(self._work) * self.slowness
-        ahead = min(batch.next_end(), self._read_until) - self.iterations
+        work = Work(batch.size, batch.computed, context, self._chunk, self._chunk_context, draft_s)
+        self._cost = self.roofline.iteration(work)
+        self._iteration_s = self._cost.seconds * self.slowness
+        next_iteration = min(batch.next_end(), self._read_until)
         if batch.rate > 0:
-            ahead = min(ahead, 1 + GROWN * batch.context / batch.rate)
+            tokens = batch.rate + GROWN * batch.context
             if self._is_crowded:
-                ahead = min(ahead, max(self.kv.room, 0.0) * self.deployment.kv_block_tokens / batch.rate)
-        ahead = max(ahead, 0.0)
-        self._next_iteration = self.iterations + ahead
-        self._next_s = self.at_s + ahead * self._iteration_s
+                tokens = min(tokens, max(self.kv.room, 0.0) * self.deployment.kv_block_tokens)
+            next_iteration = min(next_iteration, self.iterations + tokens / batch.rate)
+        self._next_iteration = max(next_iteration, self.iterations)
+        self._next_s = self.at_s + (self._next_iteration - self.iterations) * self._iteration_s

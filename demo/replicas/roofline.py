@@ -37,6 +37,14 @@ class Work(NamedTuple):
     draft_s: float = 0.0
 
 
+class Cost(NamedTuple):
+    """How long an iteration lasts, how long of that its ranks talk, and of how many tokens: those that go through the stages together."""
+
+    seconds: float
+    talk_s: float
+    tokens: float
+
+
 class Roofline:
     """The costs of a replica. `imbalance` is the busiest expert rank's load relative to the mean; wires run at `slowed` of their rate.
 
@@ -62,16 +70,18 @@ class Roofline:
         self._undrafted = 1 - drafts.coverage if drafts else 1.0
         self.kv_tokens = serving.kv_tokens or _room(network, hardware, serving, self.kv_bytes_per_token)
 
+    def iteration(self, work: Work) -> Cost:
+        """What an iteration over this work costs."""
+        passes = self._passes(work.sequences) if self._stages > 1 else 1
+        tokens = work.tokens / passes + work.chunk
+        arithmetic = tokens * self.token_s + work.chunk * work.chunk_context * self.pair_s
+        memory = self._experts.read(tokens) * self.weight_s + work.context / passes * self.context_s
+        talk_s = self.talk.seconds(tokens)
+        return Cost((arithmetic + memory) * self.penalty + self._overhead_s + work.draft_s + talk_s, talk_s, tokens)
+
     def iteration_s(self, work: Work) -> float:
         """How long an iteration over this work lasts."""
-        tokens = self.pass_tokens(work)
-        arithmetic = tokens * self.token_s + work.chunk * work.chunk_context * self.pair_s
-        memory = self._experts.read(tokens) * self.weight_s + work.context / self._passes(work.sequences) * self.context_s
-        return (arithmetic + memory) * self.penalty + self._overhead_s + work.draft_s + self.talk.seconds(tokens)
-
-    def pass_tokens(self, work: Work) -> float:
-        """The tokens that go through the stages together: all, or one stage's share."""
-        return work.tokens / self._passes(work.sequences) + work.chunk
+        return self.iteration(work).seconds
 
     def draft_s(self, sequences: int) -> float:
         """The time of drafting in an iteration with so many sequences that may draft: as often as any of them does."""
@@ -87,18 +97,17 @@ class _Experts:
 
     def __init__(self, network: Network, serving: Serving, imbalance: float) -> None:
         apart = serving.expert_parallel > 1
-        self._ranks = max(serving.tensor_parallel, serving.expert_parallel)
-        self._imbalance = imbalance if apart else 1.0
-        self._routed = network.parameters - network.shared
-        self._shared_read = network.shared if apart else network.shared / self._ranks
+        ranks = max(serving.tensor_parallel, serving.expert_parallel)
+        imbalance = imbalance if apart else 1.0
+        self._shared_read = network.shared if apart else network.shared / ranks
+        self._busiest_read: float = (network.parameters - network.shared) / ranks * imbalance**0.5
         self._missed = 1 - network.experts_per_token / network.experts if network.experts > 1 else 0.0
-        self.active = network.shared + (network.active - network.shared) * self._imbalance
+        self.active = network.shared + (network.active - network.shared) * imbalance
 
     def read(self, tokens: float) -> float:
         """Parameters that the busiest rank reads for so many tokens."""
         met: float = 1 - self._missed**tokens if self._missed else 1.0
-        busiest: float = self._routed * met / self._ranks * self._imbalance**0.5
-        return self._shared_read + busiest
+        return self._shared_read + self._busiest_read * met
 
 
 def _room(network: Network, hardware: Hardware, serving: Serving, kv_bytes_per_token: float) -> int:

@@ -76,7 +76,7 @@ class Serving(Row, frozen=True):
 
     @property
     def topology(self) -> str:
-        """As users name it: `tp4`, `tp4-ep8`, `pp2-tp8`, `pd-1p2d`."""
+        """As users name it: `tp4`, `tp4-ep8`, `tp8-pp2`, `pd-1p2d`."""
         if self.split is not None:
             return f"pd-{self.split.prefill}p{self.split.decode}d"
         degrees = [("pp", self.pipeline_parallel), ("ep", self.expert_parallel)]

@@ -1,0 +1,103 @@
+"""Block contrasts in, the standard deviation that the next one should have out: predictable, and not widened by the shift it must show.
+
+Half squared differences of contrasts k blocks apart, k = 1..K, measure the variance: a lasting shift touches K of them and no more, where a
+centered variance would take in all of it. What requests alone explain (b / n) is split off, so the scale follows the traffic of each block
+(a Bartlett long-run variance, made from differences; docs/statistics.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+PHI = 1.1  # widens the standard deviation; calibrated by splits of one arm (docs/statistics.md)
+LEAST_LAGS = 4
+SPAN_S = 3600.0  # lags reach back at least so far
+MOST_INFLATION = 8.0  # of the variance, by what blocks have in common with their neighbors
+LEAST_CLUSTER = 0.05  # of the requests' own noise is always left to replicas and time
+HALF_LIFE_S = 86_400.0
+
+Reals = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is kept per stream. All is plain arrays: stored and loaded, they go on exactly where they stopped.
+
+    recent (streams, K): the last K contrasts, newest first, NaN = not yet. squares (streams, K): fading sums of half squared differences at
+    lags 1..K. weight, noise, thinness (streams,): fading count of those sums, and fading sums of b and of ih over the same blocks.
+    seen (streams,): blocks with a contrast so far.
+    """
+
+    recent: Reals
+    squares: Reals
+    weight: Reals
+    noise: Reals
+    thinness: Reals
+    seen: npt.NDArray[np.int64]
+
+    @classmethod
+    def start(cls, streams: int, lags: int) -> Self:
+        """States of streams that have seen no block."""
+        weight, noise, thinness = np.zeros((3, streams))
+        return cls(np.full((streams, lags), np.nan), np.zeros((streams, lags)), weight, noise, thinness, np.zeros(streams, np.int64))
+
+
+def lags(block_s: float, rotation_s: float = 0.0) -> int:
+    """K for blocks of `block_s` seconds: at least an hour, two turns of the control replicas, and 4 blocks."""
+    return max(LEAST_LAGS, int(np.ceil(SPAN_S / block_s)), int(np.ceil(2 * rotation_s / block_s)))
+
+
+def sd(state: State, ih: Reals, phi: float | Reals = PHI) -> Reals:
+    """The standard deviation that a contrast with this `ih` should have (relative), per stream; NaN during burn-in (4 K blocks).
+
+    NaN too where nothing ever moved: without a scale there is no evidence.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        request = state.noise / state.weight
+        from_requests = request * state.thinness / state.weight
+        cluster = np.maximum(long_run_variance(state) - from_requests, LEAST_CLUSTER * from_requests)
+        spread = phi * np.sqrt(cluster + request * ih)
+    return np.where((state.seen >= 4 * state.recent.shape[1]) & (spread > 0), spread, np.nan)
+
+
+def inflation(state: State) -> Reals:
+    """By how much the variance of a sum of contrasts exceeds that of independent ones, per stream: 1..8, kappa in docs/statistics.md."""
+    count = state.recent.shape[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlations = 1.0 - state.squares[:, :-1] / state.squares[:, -1:]
+    near = 1.0 - np.arange(1, count) / count
+    return np.asarray(np.clip(1.0 + 2.0 * correlations @ near, 1.0, MOST_INFLATION))
+
+
+def long_run_variance(state: State) -> Reals:
+    """Variance of a contrast times `inflation`, per stream; NaN before the first difference."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(inflation(state) * state.squares[:, -1] / state.weight)
+
+
+def update(state: State, difference: Reals, ih: Reals, b: Reals, frozen: Truths | bool = False, half_life_blocks: float = np.inf) -> State:
+    """The state after one more block. Call it after `sd`, so that a block never sets its own scale.
+
+    A stream without a contrast (NaN) is carried on unchanged. A frozen one (its evidence is past the root of the threshold) moves its lags
+    on and learns nothing. A block counts half after `half_life_blocks` more: HALF_LIFE_S over the block's length, in service.
+    """
+    told = np.isfinite(difference)
+    full = np.isfinite(state.recent[:, -1])
+    learning = told & full & ~np.asarray(frozen)
+    fade = np.where(learning, 0.5 ** (1.0 / half_life_blocks), 1.0)
+    value = np.where(told, difference, 0.0)
+    half_squares = np.where(learning[:, None], 0.5 * (value[:, None] - np.where(full[:, None], state.recent, 0.0)) ** 2, 0.0)
+    moved = np.concatenate([value[:, None], state.recent[:, :-1]], axis=1)
+    return State(
+        recent=np.where(told[:, None], moved, state.recent),
+        squares=state.squares * fade[:, None] + half_squares,
+        weight=state.weight * fade + learning,
+        noise=state.noise * fade + np.where(learning, b, 0.0),
+        thinness=state.thinness * fade + np.where(learning, ih, 0.0),
+        seen=state.seen + told,
+    )

@@ -1,0 +1,116 @@
+"""Contrasts of strata in, one contrast of all the traffic out, with weights fixed in advance: a shift of the mix is no effect.
+
+Strata are of what is known before a request is treated: input length, model, hardware. Where a stratum has too few requests the finest key
+is dropped, for that block; a block whose covered weight stays below 90 % says nothing (stats.md 2.6). The scale of the total comes from
+its own series, as any stream's does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+LEAST_COVERAGE = 0.9
+LEAST_CONTROL = 20.0  # requests of a stratum's control in a block
+LEAST_TREATED = 20.0
+SAME_RATIO = 0.01  # pooled and standardized effects that differ by no more agree
+
+Reals = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """One block's contrast of all traffic: NaN where it says nothing. coverage: the weight of the strata that had data, ratio 0..1.
+
+    ih and b are what a scale needs, as of one stream. level: 0 = the strata as given, 1 = the finest key dropped, ...; -1 = none.
+    """
+
+    difference: float
+    ih: float
+    b: float
+    coverage: float
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    """The three readings of one effect (gains, ratio): of pooled sums, of each stratum, and standardized; and whether the mix misleads.
+
+    `is_misleading` says that pooled differs from standardized by more than 1 %, and lies outside what any stratum shows or on the other
+    side of 0 (Simpson).
+    """
+
+    pooled: float
+    strata: Reals
+    standardized: float
+    coverage: float
+    is_misleading: bool
+
+
+def weights(requests: Reals) -> Reals:
+    """Each stratum's share of the requests of both arms in the last complete cycle, (strata,). All 0 where there were none."""
+    total = float(requests.sum())
+    return requests / total if total > 0 else np.zeros_like(requests)
+
+
+def collapse(sums: Reals, groups: Whole, count: int) -> Reals:
+    """The sums (strata, ...) of each of `count` parents; `groups` names the parent of each stratum, from 0 on."""
+    out = np.zeros((count, *sums.shape[1:]))
+    np.add.at(out, groups, sums)
+    return out
+
+
+def level(treated_n: Reals, control_n: Reals, weight: Reals, parents: Sequence[Whole]) -> int:
+    """The finest level whose strata with enough requests in both arms have 90 % of the weight; -1 where none has.
+
+    `parents` maps each of the given strata to its group at level 1, 2, ...: one key less at each. Counts decide, never values.
+    """
+    for number, groups in enumerate([np.arange(len(weight)), *parents]):
+        count = int(groups.max(initial=-1)) + 1
+        mine, theirs, share = (collapse(values, groups, count) for values in (treated_n, control_n, weight))
+        if share[_covered(mine, theirs)].sum() >= LEAST_COVERAGE:
+            return number
+    return -1
+
+
+def standardized(difference: Reals, treated_n: Reals, control_n: Reals, b: Reals, weight: Reals, theta0: float = 1.0) -> Total:
+    """The weighted contrast of one block over the strata that have data, the weights renormalized (stats.md 2.6).
+
+    `difference` and `b` are relative, as a contrast gives them, (strata,); NaN = none. b * ih is the sum's variance by requests alone.
+    """
+    told = np.isfinite(difference) & _covered(treated_n, control_n)
+    coverage = float(weight[told].sum())
+    if coverage < LEAST_COVERAGE:
+        return Total(np.nan, np.nan, np.nan, coverage, -1)
+    share = weight[told] / coverage
+    inverse = 1 / treated_n[told] + theta0**2 / control_n[told]
+    noise = share**2 * inverse
+    ih, variance = float(noise.sum()), float((noise * b[told]).sum())
+    return Total(float((share * difference[told]).sum()), ih, variance / ih, coverage, 0)
+
+
+def mix(treated: Reals, control: Reals, weight: Reals, sign: float = 1.0) -> Mix:
+    """Pooled, per-stratum and standardized gains together, over any time. Arms are (strata, 2): num and den of a ratio of sums.
+
+    sign: 1 where lower is better, -1 where higher is. Strata that lack an arm are NaN and leave the standardized gain.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gains = sign * (1 - (treated[:, 0] / treated[:, 1]) / (control[:, 0] / control[:, 1]))
+        whole = sign * (1 - (treated[:, 0].sum() / treated[:, 1].sum()) / (control[:, 0].sum() / control[:, 1].sum()))
+    told = np.isfinite(gains) & (weight > 0)
+    gains = np.where(np.isfinite(gains), gains, np.nan)
+    coverage = float(weight[told].sum())
+    if coverage < LEAST_COVERAGE:
+        return Mix(float(whole), gains, float("nan"), coverage, False)
+    overall = float((weight[told] * gains[told]).sum() / coverage)
+    outside = not gains[told].min() <= whole <= gains[told].max()
+    misleads = abs(whole - overall) > SAME_RATIO and (outside or whole * overall < 0)
+    return Mix(float(whole), gains, overall, coverage, bool(misleads))
+
+
+def _covered(treated_n: Reals, control_n: Reals) -> npt.NDArray[np.bool_]:
+    return np.asarray((treated_n >= LEAST_TREATED) & (control_n >= LEAST_CONTROL))

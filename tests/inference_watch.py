@@ -1,0 +1,85 @@
+"""Simulated days in, when each method would have alarmed out: ours, and the naive tests that people use instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from inference_days import CONTROL, MINUTES, TREATED
+
+from pipeline.inference import contrast, detector, interval, scale
+from pipeline.inference.contrast import Contrast, Reference, Sums
+from pipeline.inference.detector import Tails
+
+Reals = npt.NDArray[np.float64]
+NEVER = np.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Alarms:
+    """The minute at whose end each day first alarmed, an array (days,) each; inf = never."""
+
+    harm: Reals
+    benefit: Reals
+
+    def at_all(self) -> tuple[float, float]:
+        """The share of days with an alarm: of harm, of benefit."""
+        return float(np.mean(np.isfinite(self.harm))), float(np.mean(np.isfinite(self.benefit)))
+
+
+def delays(alarmed: Reals, changed_at: int) -> Reals:
+    """Minutes from the change to the alarm, of days that had not alarmed before it; inf = never."""
+    return alarmed[alarmed > changed_at] - changed_at
+
+
+def blocks(days: Reals, block_min: int, theta0: float = 1.0) -> Iterator[Contrast]:
+    """The contrast of each block, every day being a stream."""
+    count = MINUTES // block_min
+    summed = days[:, : count * block_min, :, :3].reshape(len(days), count, block_min, 2, 3).sum(axis=2)
+    reference = Reference.start(len(days))
+    for number in range(count):
+        treated, control = (_sums(summed[:, number, arm]) for arm in (TREATED, CONTROL))
+        yield contrast.block(treated, control, reference, theta0)
+        reference = contrast.learn(reference, treated, control)
+
+
+def watch(days: Reals, block_min: int, *, phi: float = scale.PHI, tails: Tails = "gaussian", alpha: float = 0.05, theta0: float = 1.0,
+          lags: int | None = None) -> Alarms:
+    """The detector with its scale, as it runs in service, over days of which each is one cycle."""
+    streams, count = len(days), MINUTES // block_min
+    limit = detector.threshold(count, alpha)
+    state = scale.State.start(streams, lags or scale.lags(60.0 * block_min))
+    harm, benefit = detector.start(streams), detector.start(streams)
+    first = np.full((2, streams), NEVER)
+    for number, block in enumerate(blocks(days, block_min, theta0), start=1):
+        z = block.difference / scale.sd(state, block.ih, phi)
+        harm, benefit = detector.step(harm, z, tails), detector.step(benefit, -z, tails)
+        frozen = detector.freezes(harm, limit) | detector.freezes(benefit, limit)
+        state = scale.update(state, block.difference, block.ih, block.b, frozen, scale.HALF_LIFE_S / (60 * block_min))
+        for row, log_m in enumerate((harm, benefit)):
+            first[row] = np.where(detector.alarms(log_m, limit), np.minimum(first[row], number * block_min), first[row])
+    return Alarms(*first)
+
+
+def since_start(days: Reals, block_min: int, *, asymptotic: bool, alpha: float = 0.05, long_run: bool = False) -> Alarms:
+    """An anytime-valid interval over all blocks since the first minute, in alarm while it lies on one side of 0."""
+    streams = len(days)
+    running, state = interval.Running.start(streams), scale.State.start(streams, scale.lags(60.0 * block_min))
+    first = np.full((2, streams), NEVER)
+    for number, block in enumerate(blocks(days, block_min), start=1):
+        running = running.add(block.difference)
+        state = scale.update(state, block.difference, block.ih, block.b)
+        kappa = np.nan_to_num(scale.inflation(state), nan=1.0) if long_run else 1.0
+        radius = interval.asymptotic_radius(running.n, running.variance(), alpha, kappa=kappa) if asymptotic else interval.avt_radius(
+            running.n, running.variance(), alpha, kappa=kappa
+        )
+        for row, sign in enumerate((1.0, -1.0)):
+            first[row] = np.where(sign * running.mean() > radius, np.minimum(first[row], number * block_min), first[row])
+    return Alarms(*first)
+
+
+def _sums(fields: Reals) -> Sums:
+    n, s1, s2 = fields[:, 0], fields[:, 1], fields[:, 2]
+    return Sums(n, s1, n, s2, n, s1)

@@ -1,0 +1,101 @@
+"""A shift of the mix is no effect: the standardized contrast stays, where the pooled one turns round."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipeline.inference import standardize
+
+SHORT_LONG = np.array([0.5, 0.5])
+LEVEL_S = np.array([0.020, 0.040])  # short and long prompts
+
+
+def block(rng: np.random.Generator, long_share: float, gain: float = 0.10) -> tuple[np.ndarray, np.ndarray]:
+    """Sums and requests by stratum, treated and control: 1,900 requests of treated of which `long_share` are long, 100 of control."""
+    arms = []
+    for requests, share, scale in ((1_900, long_share, 1 - gain), (200, 0.5, 1.0)):
+        n = np.array([requests * (1 - share), requests * share])
+        arms.append(np.stack([n * LEVEL_S * scale * (1 + rng.normal(0, 0.4, 2) / np.sqrt(n)), n], axis=1))
+    return arms[0], arms[1]
+
+
+def contrast(treated: np.ndarray, control: np.ndarray) -> np.ndarray:
+    mine, theirs = treated[:, 0] / treated[:, 1], control[:, 0] / control[:, 1]
+    return (mine - theirs) / ((treated[:, 0] + control[:, 0]) / (treated[:, 1] + control[:, 1]))
+
+
+@pytest.mark.parametrize(("long_share", "pooled_gain"), [(0.5, 0.10), (0.7, -0.02), (0.8, -0.08)])
+def test_more_long_prompts_in_treated_change_the_pooled_effect_and_not_the_standardized_one(long_share: float, pooled_gain: float) -> None:
+    rng = np.random.default_rng(6)
+    blocks = [block(rng, long_share) for _ in range(200)]
+    treated, control = sum(one[0] for one in blocks), sum(one[1] for one in blocks)
+    found = standardize.mix(treated, control, SHORT_LONG)
+    assert found.pooled == pytest.approx(pooled_gain, abs=0.012)
+    assert found.standardized == pytest.approx(0.10, abs=0.01)
+    assert found.strata == pytest.approx([0.10, 0.10], abs=0.015)
+    assert found.is_misleading is (long_share > 0.5)
+
+
+def test_block_by_block_the_standardized_contrast_is_the_effect() -> None:
+    rng = np.random.default_rng(7)
+    totals = []
+    for _ in range(300):
+        treated, control = block(rng, 0.8)
+        totals.append(standardize.standardized(contrast(treated, control), treated[:, 1], control[:, 1], np.full(2, 0.16), SHORT_LONG))
+    differences = np.array([one.difference for one in totals])
+    assert differences.mean() == pytest.approx(-0.1 / 0.913, abs=0.008)  # relative to both arms, of which control is a part
+    assert {one.coverage for one in totals} == {1.0}
+
+
+def test_its_noise_is_what_ih_and_b_say() -> None:
+    rng = np.random.default_rng(8)
+    totals = []
+    for _ in range(3_000):
+        treated, control = block(rng, 0.7, gain=0.0)
+        totals.append(standardize.standardized(contrast(treated, control), treated[:, 1], control[:, 1], np.full(2, 0.16), SHORT_LONG))
+    spread = np.std([one.difference for one in totals])
+    assert spread == pytest.approx(np.sqrt(totals[0].b * totals[0].ih), rel=0.05)
+
+
+def test_a_stratum_without_data_is_left_out_up_to_a_tenth_of_the_weight() -> None:
+    n = np.array([500.0, 500.0, 500.0])
+    weight = np.array([0.5, 0.42, 0.08])
+    kept = standardize.standardized(np.array([0.1, 0.2, np.nan]), n, n, np.ones(3), weight)
+    assert kept.coverage == pytest.approx(0.92)
+    assert kept.difference == pytest.approx((0.5 * 0.1 + 0.42 * 0.2) / 0.92)
+    lost = standardize.standardized(np.array([0.1, np.nan, 0.1]), n, n, np.ones(3), weight)
+    assert np.isnan(lost.difference)
+    assert lost.coverage == pytest.approx(0.58)
+
+
+def test_too_thin_strata_lose_their_finest_key_first() -> None:
+    """Four strata of model and input length; level 1 has models alone, level 2 everything."""
+    treated, weight = np.full(4, 900.0), np.full(4, 0.25)
+    parents = [np.array([0, 0, 1, 1]), np.zeros(4, int)]
+    levels = [standardize.level(treated, np.full(4, each), weight, parents) for each in (20.0, 12.0, 6.0, 4.0)]
+    assert levels == [0, 1, 2, -1]
+
+
+def test_weights_are_those_of_the_last_cycle_and_of_both_arms() -> None:
+    assert standardize.weights(np.array([300.0, 100.0])).tolist() == [0.75, 0.25]
+    assert standardize.weights(np.zeros(2)).tolist() == [0.0, 0.0]
+
+
+def test_collapsed_sums_are_those_of_their_strata() -> None:
+    sums = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    assert standardize.collapse(sums, np.array([1, 0, 1]), 2).tolist() == [[3.0, 4.0], [6.0, 8.0]]
+
+
+def test_the_mix_of_strata_that_only_one_arm_has_is_not_told() -> None:
+    treated, control = np.array([[1.0, 100.0], [5.0, 100.0]]), np.array([[1.0, 100.0], [0.0, 0.0]])
+    found = standardize.mix(treated, control, SHORT_LONG)
+    assert np.isnan(found.standardized)
+    assert found.coverage == 0.5
+    assert np.isnan(found.strata[1])
+    assert not found.is_misleading
+
+
+def test_where_higher_is_better_a_rise_is_a_gain() -> None:
+    treated, control = np.array([[66.0, 100.0], [44.0, 100.0]]), np.array([[60.0, 100.0], [40.0, 100.0]])
+    assert standardize.mix(treated, control, SHORT_LONG, sign=-1.0).standardized == pytest.approx(0.1)
