@@ -9,6 +9,7 @@ from pipeline.traps import SeriesTrap
 FEW_TOKENS, FEW_REQUESTS = 5_000, 20  # with less a share says nothing
 MUCH_SKIPPED = 0.1
 FAR = 0.1  # how far two shares of the same requests may lie apart
+LEAST_OF_COUNTED, MOST_OF_COUNTED = 0.6, 1.25  # what requests say over what was counted, where both are of mostly the same requests
 
 _CACHED, _LOOKED_UP, _PROMPT = pl.col("cached_tokens_total"), pl.col("cache_queried_tokens_total"), pl.col("prompt_tokens_total")
 _PREEMPTED = pl.col("preemptions_total").fill_null(0)
@@ -33,6 +34,10 @@ def _looked_up_again(prompts: float, share: float) -> pl.Expr:
 
 def _near(value: pl.Expr, other: pl.Expr, share: float) -> pl.Expr:
     return (value / other - 1).abs() < share
+
+
+def _is_most(own: pl.Expr, counted: pl.Expr) -> pl.Expr:
+    return (own / counted).is_between(LEAST_OF_COUNTED, MOST_OF_COUNTED)
 
 
 _HITS = (
@@ -104,7 +109,10 @@ _HITS = (
     SeriesTrap(
         "hits_contradict",
         ("cached_tokens",),
-        _IS_MANY & (pl.col("own_n") >= FEW_REQUESTS) & ((pl.col("counted_share") - pl.col("own_share")).abs() > FAR),
+        _IS_MANY
+        & (pl.col("own_n") >= FEW_REQUESTS)
+        & _is_most(pl.col("own_prompt"), pl.col("looked_up"))
+        & ((pl.col("counted_share") - pl.col("own_share")).abs() > FAR),
         pl.format(
             "{} % of tokens hit by the counter, {} % by {} requests themselves",
             _percent(pl.col("counted_share")), _percent(pl.col("own_share")), pl.col("own_n"),
@@ -127,6 +135,7 @@ _DRAFTS = (
         ("accepted_tokens", "draft_tokens"),
         (pl.col("drafted_n") >= FEW_REQUESTS)
         & (pl.col("draft_tokens_total") >= 1000)
+        & _is_most(pl.col("own_drafted"), pl.col("draft_tokens_total"))
         & ((pl.col("accepted_tokens_total") / pl.col("draft_tokens_total") - pl.col("own_acceptance")).abs() > FAR),
         pl.format(
             "{} % of drafts accepted by the counters, {} % by {} requests themselves",

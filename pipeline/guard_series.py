@@ -38,7 +38,7 @@ def compared(said: pl.DataFrame, samples: pl.DataFrame) -> pl.DataFrame:
 
     `peer_*` is the replica of the same model that skips the largest share of its prompts.
     """
-    joined = grown(samples).rename({"tpot_s": "series_tpot_s"}).join(said.drop("until"), on="replica", how="left")
+    joined = grown(samples).rename({"tpot_s": "series_tpot_s"}).join(said.drop("since", "until"), on="replica", how="left")
     told = pl.col("cached_tokens_total") / _looked_up()
     joined = joined.with_columns(
         pl.coalesce("own_share", told).alias("skipped_share"),

@@ -8,13 +8,15 @@ from pipeline.traps import PAIRS
 
 OWN = ("span", "body", "log", "derived")  # a request's own word, and not a share of a series
 SUMS = pl.Schema({
-    "replica": pl.String(), "until": pl.Datetime("us", "UTC"), "model": pl.String(), "requests": pl.Int64(), "link_peak": pl.Float64(),
+    "replica": pl.String(), "since": pl.Datetime("us", "UTC"), "until": pl.Datetime("us", "UTC"),
+    "model": pl.String(), "requests": pl.Int64(), "link_peak": pl.Float64(),
     "block": pl.Int64(), "short": pl.Int64(), "prompt_n": pl.Int64(), "prompt": pl.Float64(),
     "own_n": pl.Int64(), "own_cached": pl.Float64(), "own_prompt": pl.Float64(),
     "drafted_n": pl.Int64(), "own_accepted": pl.Float64(), "own_drafted": pl.Float64(), "accepted": pl.Float64(), "steps": pl.Float64(),
     "timed_n": pl.Int64(), "tpot_s": pl.Float64(), "whole_n": pl.Int64(), "whole_s": pl.Float64(),
 })  # fmt: skip
 _LARGEST = ("until", "link_peak", "block")
+_SMALLEST = ("since",)
 _KEPT = ("replica", "model")
 
 
@@ -23,15 +25,16 @@ def sums(requests: pl.DataFrame) -> pl.DataFrame:
     told = requests.with_columns(_own(column).alias(f"own:{column}") for column in ("cached_tokens", "accepted_tokens"))
     served = told.filter(pl.col("replica").is_not_null()).group_by("replica").agg(*_of_requests())
     links = pl.concat([_links(requests, column) for column in ("replica", "prefill_replica", "decode_replica")])
-    both = served.join(links.group_by("replica").agg(pl.col("link_peak").max()), on="replica", how="full", coalesce=True)
-    until = requests["started_at"].max()
-    return both.with_columns(pl.col("until").fill_null(until)).select(pl.col(name).cast(kind) for name, kind in SUMS.items())
+    of_links = links.group_by("replica").agg(pl.col("link_peak").max(), pl.col("began").min(), pl.col("began").max().alias("last"))
+    both = served.join(of_links, on="replica", how="full", coalesce=True)
+    both = both.with_columns(pl.coalesce("since", "began").alias("since"), pl.coalesce("until", "last").alias("until"))
+    return both.select(pl.col(name).cast(kind) for name, kind in SUMS.items())
 
 
 def together(rows: pl.DataFrame) -> pl.DataFrame:
     """One row per replica of sums of several batches, and the shares and means that follow from them."""
-    added = [pl.col(name).sum() for name in SUMS if name not in (*_LARGEST, *_KEPT)]
-    largest = [pl.col(name).max() for name in _LARGEST]
+    added = [pl.col(name).sum() for name in SUMS if name not in (*_LARGEST, *_SMALLEST, *_KEPT)]
+    largest = [*(pl.col(name).max() for name in _LARGEST), *(pl.col(name).min() for name in _SMALLEST)]
     whole = rows.group_by("replica", maintain_order=True).agg(pl.col("model").drop_nulls().first(), *largest, *added)
     shares = {
         "prompt_mean": pl.col("prompt") / pl.col("prompt_n"),
@@ -51,6 +54,7 @@ def _of_requests() -> list[pl.Expr]:
     stepped = pl.col("verify_steps") > 0
     whole_s = (pl.col("e2e_s") / pl.col("output_tokens")).filter(pl.col("output_tokens") >= 2)
     return [
+        pl.col("started_at").min().alias("since"),
         pl.col("started_at").max().alias("until"),
         pl.col("model").drop_nulls().first(),
         pl.len().alias("requests"),
@@ -81,4 +85,6 @@ def _own(column: str) -> pl.Expr:
 
 def _links(requests: pl.DataFrame, column: str) -> pl.DataFrame:
     named = requests.filter(pl.col(column).is_not_null() & (pl.col("link_peak_bytes_per_s") > 0))
-    return named.select(pl.col(column).alias("replica"), pl.col("link_peak_bytes_per_s").alias("link_peak"))
+    return named.select(
+        pl.col(column).alias("replica"), pl.col("link_peak_bytes_per_s").alias("link_peak"), pl.col("started_at").alias("began")
+    )

@@ -93,6 +93,7 @@ def _placed(groups: pl.DataFrame, arms: pl.DataFrame, *, is_together: bool = Fal
     both = everything if arms.is_empty() else pl.concat([everything, groups.join(arms, on="marks").select(everything.columns)])
     both = both.with_columns(pl.lit(is_together).alias("is_together"))
     only = [pl.when(pl.col("lever") == WITH_BATCH).then(key).alias(key) for key in ("temperature_bucket", "batch_bucket")]
+    only.append(pl.when(~pl.col("lever").is_in(segments.TOPOLOGY_LEVERS)).then("topology").alias("topology"))
     has_key = pl.any_horizontal(pl.col(key).is_not_null() for key in segments.CELL_SEGMENT_KEYS)
     return both.with_columns(only).filter((pl.col("lever") == ALL_REQUESTS) | has_key).select(_GROUP, *_PLACE)
 

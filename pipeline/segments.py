@@ -32,6 +32,8 @@ TEMPERATURE_EDGES = (0.3, 0.8, 1.2)
 LIMIT_SEGMENTS = 10_000
 JUDGING_KEYS = ("model", "hardware", "topology", "input_bucket")
 SPECULATION_KEYS = (*JUDGING_KEYS, "temperature_bucket")
+# What these levers change is the topology itself: with it in the segment, the arms would never meet.
+TOPOLOGY_LEVERS = ("tensor_parallel", "expert_parallel", "pipeline_parallel", "disaggregation", "pool_ratio")
 CELL_SEGMENT_KEYS = (*SPECULATION_KEYS, "tenant")
 
 
@@ -49,6 +51,8 @@ class Edges:
 
 def keys_for(lever: str) -> tuple[str, ...]:
     """The judging keys of a lever, all known before the request was treated."""
+    if lever in TOPOLOGY_LEVERS:
+        return tuple(key for key in JUDGING_KEYS if key != "topology")
     return SPECULATION_KEYS if lever == "speculation" else JUDGING_KEYS
 
 

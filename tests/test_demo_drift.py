@@ -20,7 +20,7 @@ def held(changes: tuple[Change, ...]) -> list[float]:
     """The share of a pool's steps in which at least 1, 2, ... drafts hold."""
     scenario = msgspec.structs.replace(scenarios.load("drafts-drift"), changes=changes)
     events = Fleet(scenario, BEGAN_NS, 3).until(BEGAN_NS + QUARTER_NS)
-    drafted = [event for event in events if isinstance(event, Request) and event.accepted_by_position and event.verify_steps]
+    drafted = [event for event in events if isinstance(event, Request) and event.verify_steps and event.at.model == "chat-70b"]
     steps = sum(request.verify_steps or 0 for request in drafted)
     return [sum(counts) / steps for counts in zip(*(request.accepted_by_position or () for request in drafted), strict=True)]
 

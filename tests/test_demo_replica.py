@@ -313,6 +313,16 @@ def test_what_was_read_elsewhere_takes_no_reading_here_even_when_it_gave_way() -
     assert (small.prompt_tokens, small.transferring, small.load) == (0, 0, 0)
 
 
+def test_who_gave_way_goes_on_before_what_came_over_the_link_after_it() -> None:
+    small = replica(kv_tokens=1600)
+    moved = [served(unlike(0.0, number, 320, 600)) for number in range(12)]
+    for sequence in moved:
+        sequence.way, sequence.moved_s = object(), 0.0
+        small.adopt(sequence)
+    assert [moved.index(sequence) for sequence in goes_on(small)] == list(range(12))
+    assert small.preemptions > 0
+
+
 def test_a_worker_that_only_reads_hands_prompts_on_and_holds_them_until_they_have_moved() -> None:
     reader = replica(kv_tokens=640)
     first, second = (served(unlike(0.0, number, 512, 10)) for number in range(2))

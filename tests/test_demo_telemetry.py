@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from demo import disorder, scenarios
 from demo.fleet import Fleet
 from demo.records import Request
+from demo.replicas.serving import Serving, Split
 from demo.scenarios.layout import Bug, Disorder, Scenario
 from demo.telemetry import Body, Telemetry
 
@@ -46,6 +49,13 @@ output_median_tokens = 60
 """,
         "here.toml",
     )
+
+
+def points(bodies: list[Body]) -> list[Metric]:
+    """The metrics of bodies, replica after replica."""
+    requests = [ExportMetricsServiceRequest.FromString(body.content) for body in bodies]
+    scopes = [scope for request in requests for resource in request.resource_metrics for scope in resource.scope_metrics]
+    return [metric for scope in scopes for metric in scope.metrics]
 
 
 def sent(played: Scenario, minutes: int = 5) -> tuple[list[Body], list[Request]]:
@@ -94,6 +104,17 @@ def test_a_duplicate_leg_is_another_span_of_the_same_trace() -> None:
     ]
     assert len(doubled) == pytest.approx(0.25 * len(requests), rel=0.35)
     assert len({span.span_id for span in spans(untidy)}) == len(spans(untidy)) > len(spans(tidy))
+
+
+def test_a_page_shows_what_had_happened_when_it_was_looked_at_however_late_it_is_sent() -> None:
+    apart = Serving(split=Split(prefill=1, decode=1, link_bytes_per_s=25e9))
+    [pool] = scenario().pools
+    played = msgspec.structs.replace(scenario(), pools=(msgspec.structs.replace(pool, serving=apart),))
+    events = Fleet(played, BEGAN_NS, 3).until(BEGAN_NS + 5 * MINUTE_NS)
+    together, each = Telemetry(Disorder(), BEGAN_NS), Telemetry(Disorder(), BEGAN_NS)
+    at_once = [body for body in together.bodies(events) if body.signal == "metrics"]
+    one_by_one = [body for event in events for body in each.bodies([event]) if body.signal == "metrics"]
+    assert points(at_once) == points(one_by_one)
 
 
 def test_a_replica_whose_clock_is_ahead_says_later_times() -> None:

@@ -143,6 +143,14 @@ def test_a_worker_that_stops_drafting_says_no_more_than_before() -> None:
     assert before["vllm:spec_decode_num_drafts_total",] == after["vllm:spec_decode_num_drafts_total",]
 
 
+def test_a_worker_that_comes_to_fetch_prompts_counts_transfers_from_then_on() -> None:
+    one = moved("vllm")
+    made = Page(deployment("vllm", one.at.replica))
+    assert ("vllm:nixl_xfer_time_seconds_count",) not in samples(made.text(look(deployment("vllm", one.at.replica))))
+    made.observe(one)
+    assert samples(made.text(look(one.at, 2)))["vllm:nixl_xfer_time_seconds_count",] == one.at.gpus
+
+
 def test_a_page_is_cheap() -> None:
     worker = deployment("vllm")
     made, took = Page(worker), []

@@ -1,4 +1,4 @@
-"""A tail is judged by exceedances of control's earlier percentile: honest under load that comes and goes, and quick where a mean is slow."""
+"""A tail is judged by exceedances of control's earlier percentile: honest under load that comes and goes, quick where a mean is slow."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def block(
     theta0: float = 1.0,
     failed: tuple[Reals | float, Reals | float] = (0.0, 0.0),
 ) -> Contrast:
-    """The contrast of exceedances of one block, per stream; NaN where ten of control's requests are not expected above the threshold.
+    """The contrast of exceedances of one block, per stream; NaN where fewer than ten of an arm's requests are expected to exceed.
 
     Both arms are histograms (streams, bins); `failed` counts requests of treated and control that failed. The difference is relative to the
     share 1 - `share` that should exceed: 0.5 = half as many again. Fixed in advance, since a rare event's own level is noise.
@@ -46,7 +46,7 @@ def block(
     n = [arm.sum(axis=1) + lost for arm, lost in zip((treated, control), failed, strict=True)]
     over = [above(arm, threshold, lost) for arm, lost in zip((treated, control), failed, strict=True)]
     expected = 1 - share
-    told = (threshold >= 0) & (n[1] * expected >= LEAST_EXCEEDANCES) & (n[0] >= n[1] * 0.1)
+    told = (threshold >= 0) & (np.minimum(*n) * expected >= LEAST_EXCEEDANCES)
     with np.errstate(divide="ignore", invalid="ignore"):
         mine, theirs = over[0] / n[0], over[1] / n[1]
         large = np.where(n[0] >= n[1], mine, theirs)

@@ -16,7 +16,7 @@ Whole = npt.NDArray[np.int64]
 def dense(stream: Whole, number: Whole, n: Reals, streams: int, first: int, bins: int) -> Reals:
     """Counts (streams, bins) of rows of stream, bin number and n; rows of one place are added."""
     place = stream * bins + np.clip(number - first, 0, bins - 1)
-    return np.bincount(place, weights=n, minlength=streams * bins).reshape(streams, bins)
+    return np.bincount(place, weights=n, minlength=streams * bins).reshape(streams, bins).astype(np.float64)
 
 
 def place(counts: Reals, share: float, failed: Reals | float = 0.0) -> Whole:
