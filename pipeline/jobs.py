@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from pipeline import cell_store, partners, segments, settle
+from pipeline import cell_store, evidence_store, partners, segments, settle
 from pipeline.assemble import assemble
 from pipeline.compare import WINDOW_BLOCKS, effects
+from pipeline.evidence import Streams, advanced
 from pipeline.measure import BLOCK_S
 from queries import files, retention, sealing, settling
 from queries.data_errors import DATA_ERRORS
@@ -90,10 +91,12 @@ def compare_next(store: Store, *, late: bool = True) -> int:
     if settling.is_waiting(store, settle.block_start(closed)):
         return 0
     blocks, ends = _folded(store, closed, late)
-    frames = _effects(store, ends) if ends else []
+    frames, streams = _effects(store, ends) if ends else ([], None)
     with store.write() as transaction:
         for frame in frames:
             transaction.using(frame, files.question("compare_insert"))
+        if streams is not None:
+            evidence_store.keep(transaction, streams)
         if ends:
             transaction.using(pl.DataFrame({"until": ends}), "insert into closed_blocks (until) select until from incoming")
         if not blocks.is_empty():
@@ -115,15 +118,19 @@ def _folded(store: Store, closed: datetime, late: bool) -> tuple[pl.DataFrame, l
         return blocks, ends["block_ended_at"].to_list()
 
 
-def _effects(store: Store, ends: list[datetime]) -> list[pl.DataFrame]:
+def _effects(store: Store, ends: list[datetime]) -> tuple[list[pl.DataFrame], Streams]:
+    """The effects at the ends of blocks, in order, and the streams of evidence after the last of them."""
     rows = store.frame(files.question("compare_cells"), {"since": ends[0] - BLOCK * WINDOW_BLOCKS, "until": ends[-1]})
-    frames = []
+    frames, streams = [], evidence_store.kept(store)
     for end in ends:
         since = end - BLOCK * WINDOW_BLOCKS
         inside = rows.filter((pl.col("block_started_at") >= since) & (pl.col("block_started_at") < end))
         if not inside.is_empty():
-            frames.append(effects(inside, end))
-    return [frame for frame in frames if not frame.is_empty()]
+            streams, found = advanced(streams, inside.filter(pl.col("block_started_at") == end - BLOCK), end)
+            made = effects(inside, end)
+            keys = ["lever", "segment", "metric"]
+            frames.append(made.drop("evidence").join(found, on=keys, how="left", maintain_order="left") if len(made) else made)
+    return [frame for frame in frames if not frame.is_empty()], streams
 
 
 def unjudged_since(store: Store) -> datetime | None:

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from pipeline.inference.switchback import Periods
-from pipeline.schedule_rows import Period, ScheduleError
+from pipeline.schedule_rows import TREATED, Period, ScheduleError
 
 BLOCK_S = 300
 MIN_PAIRS_TOLD_ORDER = 8  # one order in as many pairs comes by chance once in 128
@@ -34,8 +34,12 @@ class Plan:
     tail_s: int = 0
 
 
-def planned(lever: str, replicas: Sequence[str], since: datetime, pairs: int, plan: Plan, seed: int) -> tuple[Period, ...]:
+def planned(
+    lever: str, replicas: Sequence[str], since: datetime, pairs: int, plan: Plan, seed: int, without: str = "control"
+) -> tuple[Period, ...]:
     """The periods of `pairs` pairs on each replica, orders drawn from `seed`, replicas staggered by blocks of 300 s.
+
+    `without` is the other arm: `disabled_in_place` where the engine keeps the lever and only stops using it, which may cost by itself.
 
     Raises:
         ScheduleError: the plan leaves no block to measure, or does not lie on blocks.
@@ -48,7 +52,7 @@ def planned(lever: str, replicas: Sequence[str], since: datetime, pairs: int, pl
     found = []
     for at, replica in enumerate(replicas):
         begin = since + timedelta(seconds=BLOCK_S * (at % places))
-        for place, arm in enumerate(_arms(drawn[at].tolist())):
+        for place, arm in enumerate(_arms(drawn[at].tolist(), without)):
             start = begin + length * place
             found.append(Period(lever, replica, place // 2 + 1, arm, start, start + length, plan.burn_in_s, plan.tail_s))
     return tuple(found)
@@ -80,7 +84,7 @@ def arrays(periods: Sequence[Period], lever: str, replicas: Mapping[str, int]) -
     return Periods(
         np.array([replicas[one.replica] for one in held], np.int64),
         np.array([one.pair for one in held], np.int64),
-        np.array([one.arm == "treated" for one in held], np.bool_),
+        np.array([one.arm == TREATED for one in held], np.bool_),
         since_s,
         until_s,
     )
@@ -101,9 +105,9 @@ def _problems(replicas: Sequence[str], since: datetime, plan: Plan) -> Iterator[
         yield f"{told} leave no whole block of {BLOCK_S} s of period_s {plan.period_s}"
 
 
-def _arms(starts_treated: Sequence[bool]) -> Iterator[str]:
+def _arms(starts_treated: Sequence[bool], without: str) -> Iterator[str]:
     for is_treated in starts_treated:
-        yield from ("treated", "control") if is_treated else ("control", "treated")
+        yield from (TREATED, without) if is_treated else (without, TREATED)
 
 
 def _holds_a_block(one: Period) -> bool:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pipeline.schedule_rows import HEADER, Period, ScheduleError, period
+from pipeline.schedule_rows import HEADER, TREATED, Period, ScheduleError, period
 
 
 def read(path: Path) -> tuple[Period, ...]:
@@ -75,7 +75,7 @@ def _refuse_overlaps(numbered: Sequence[tuple[int, Period]], where: str) -> None
 
 
 def _refuse_halves(numbered: Sequence[tuple[int, Period]], where: str) -> None:
-    """A pair is a period of each arm, of one length, one right after the other."""
+    """A pair is a period of treated and one of another arm, of one length, one right after the other."""
     pairs: dict[tuple[str, str, int], list[tuple[int, Period]]] = defaultdict(list)
     for line, one in numbered:
         pairs[one.lever, one.replica, one.pair].append((line, one))
@@ -83,8 +83,8 @@ def _refuse_halves(numbered: Sequence[tuple[int, Period]], where: str) -> None:
         told = sorted(held, key=lambda row: row[1].since)
         lines = ", ".join(str(line) for line, _ in told)
         named = f"{where}: line {lines}: pair {number} of {lever} on {replica!r}"
-        if sorted(one.arm for _, one in told) != ["control", "treated"]:
-            msg = f"{named} has {', '.join(one.arm for _, one in told)}; a period of treated and one of control are taken"
+        if len(told) != 2 or sum(one.arm == TREATED for _, one in told) != 1:
+            msg = f"{named} has {', '.join(one.arm for _, one in told)}; a period of treated and one of another arm are taken"
             raise ScheduleError(msg)
         (_, first), (_, second) = told
         if first.until != second.since or first.until - first.since != second.until - second.since:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from pipeline.segments import LEVERS
+from pipeline.segments import ARMS, LEVERS
 
 HEADER = ("lever", "replica", "pair", "arm", "from_time", "until_time", "burn_in_s", "tail_s")
-ARMS = ("treated", "control")
+TREATED = "treated"
 
 
 class ScheduleError(ValueError):

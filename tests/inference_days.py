@@ -1,7 +1,7 @@
 """A scenario and seeds in, simulated days of inter-token latencies out, whose truth is known: what each arm's requests sum up to a minute.
 
-ln ITL = ln mu(load) + G + H + A + eps + stall: G is common to the fleet, H a replica's own minute, A a replica's own offset, eps and the stall
-a request's. Load swings by 60 % over the day. Effects are multiplied into treated afterwards, so one set of days serves every size.
+ln ITL = ln mu(load) + G + H + A + eps + stall: G is common to the fleet, H a replica's own minute, A a replica's own offset, eps and the
+stall a request's. Load swings by 60 % over the day. Effects are multiplied into treated afterwards, so one set of days serves every size.
 """
 
 from __future__ import annotations

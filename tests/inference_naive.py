@@ -1,4 +1,4 @@
-"""Simulated days in, how often the usual tests would have alarmed out: a t-test on requests or on replica-minutes, looked at every minute."""
+"""Simulated days in, how often the usual tests would have alarmed out: t-tests on requests or replica-minutes, looked at every minute."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Reals = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Unit = Literal["request", "cluster"]
 _FIELDS = {"request": slice(0, 3), "cluster": slice(3, 6)}
-LEAST_MINUTES = 5
+LEAST_MINUTES = 30  # of a test over all data since the first minute
 
 
 def significant(days: Reals, window_min: int | None, unit: Unit, alpha: float = 0.05) -> Truths:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,26 +34,58 @@ def delays(alarmed: Reals, changed_at: int) -> Reals:
     return alarmed[alarmed > changed_at] - changed_at
 
 
-def blocks(days: Reals, block_min: int, theta0: float = 1.0) -> Iterator[Contrast]:
+def latency(fields: Reals) -> Sums:
+    """An arm's sums of a mean, from the fields of `inference_days`."""
+    n, s1, s2 = fields[:, 0], fields[:, 1], fields[:, 2]
+    return Sums(n, s1, n, s2, n, s1)
+
+
+def acceptance(fields: Reals) -> Sums:
+    """An arm's sums of a ratio, from the fields of `inference_ratios`."""
+    return Sums(*fields.T)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """How days are read: which sums, and 1 where lower is better, -1 where higher is."""
+
+    sums: Callable[[Reals], Sums] = latency
+    sign: float = 1.0
+
+
+LATENCY = Metric()
+ACCEPTANCE = Metric(acceptance, -1.0)
+
+
+def blocks(days: Reals, block_min: int, theta0: float = 1.0, metric: Metric = LATENCY) -> Iterator[Contrast]:
     """The contrast of each block, every day being a stream."""
     count = MINUTES // block_min
-    summed = days[:, : count * block_min, :, :3].reshape(len(days), count, block_min, 2, 3).sum(axis=2)
+    summed = days[:, : count * block_min].reshape(len(days), count, block_min, *days.shape[2:]).sum(axis=2)
     reference = Reference.start(len(days))
     for number in range(count):
-        treated, control = (_sums(summed[:, number, arm]) for arm in (TREATED, CONTROL))
-        yield contrast.block(treated, control, reference, theta0)
+        treated, control = (metric.sums(summed[:, number, arm]) for arm in (TREATED, CONTROL))
+        yield contrast.block(treated, control, reference, theta0, metric.sign)
         reference = contrast.learn(reference, treated, control)
 
 
-def watch(days: Reals, block_min: int, *, phi: float = scale.PHI, tails: Tails = "gaussian", alpha: float = 0.05, theta0: float = 1.0,
-          lags: int | None = None) -> Alarms:
+def watch(
+    days: Reals,
+    block_min: int,
+    *,
+    phi: float = scale.PHI,
+    tails: Tails = "gaussian",
+    alpha: float = 0.05,
+    theta0: float = 1.0,
+    lags: int | None = None,
+    metric: Metric = LATENCY,
+) -> Alarms:
     """The detector with its scale, as it runs in service, over days of which each is one cycle."""
     streams, count = len(days), MINUTES // block_min
     limit = detector.threshold(count, alpha)
     state = scale.State.start(streams, lags or scale.lags(60.0 * block_min))
     harm, benefit = detector.start(streams), detector.start(streams)
     first = np.full((2, streams), NEVER)
-    for number, block in enumerate(blocks(days, block_min, theta0), start=1):
+    for number, block in enumerate(blocks(days, block_min, theta0, metric), start=1):
         z = block.difference / scale.sd(state, block.ih, phi)
         harm, benefit = detector.step(harm, z, tails), detector.step(benefit, -z, tails)
         frozen = detector.freezes(harm, limit) | detector.freezes(benefit, limit)
@@ -72,14 +104,11 @@ def since_start(days: Reals, block_min: int, *, asymptotic: bool, alpha: float =
         running = running.add(block.difference)
         state = scale.update(state, block.difference, block.ih, block.b)
         kappa = np.nan_to_num(scale.inflation(state), nan=1.0) if long_run else 1.0
-        radius = interval.asymptotic_radius(running.n, running.variance(), alpha, kappa=kappa) if asymptotic else interval.avt_radius(
-            running.n, running.variance(), alpha, kappa=kappa
+        radius = (
+            interval.asymptotic_radius(running.n, running.variance(), alpha, kappa=kappa)
+            if asymptotic
+            else interval.avt_radius(running.n, running.variance(), alpha, kappa=kappa)
         )
         for row, sign in enumerate((1.0, -1.0)):
             first[row] = np.where(sign * running.mean() > radius, np.minimum(first[row], number * block_min), first[row])
     return Alarms(*first)
-
-
-def _sums(fields: Reals) -> Sums:
-    n, s1, s2 = fields[:, 0], fields[:, 1], fields[:, 2]
-    return Sums(n, s1, n, s2, n, s1)

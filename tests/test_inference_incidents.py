@@ -94,6 +94,11 @@ def test_nothing_seen_leaves_the_interval_open() -> None:
     assert np.isinf(high).all()
 
 
+def test_the_kept_ratios_hold_each_alternative_and_equality() -> None:
+    kept = np.exp(incidents.GRID)
+    assert all(np.isclose(kept, rate, rtol=1e-9).sum() == 1 for rate in (1.0, *incidents.RATES, *(1 / incidents.RATES)))
+
+
 def test_no_data_and_no_comparison_change_nothing() -> None:
     state = incidents.step(State.start(3), np.array([3.0, 2.0, 1.0]), np.array([1.0, 0.0, 0.0]), 0.7)
     same = incidents.step(state, np.array([np.nan, 1.0, 1.0]), np.array([1.0, 1.0, 1.0]), np.array([0.7, 1.0, 0.0]))
@@ -120,3 +125,15 @@ def test_an_incident_is_one_replica_class_and_ten_seconds_in_any_order() -> None
     assert incidents.collapse(replica, kind, at_s).sum() == 4
     order = np.array([4, 2, 5, 0, 3, 1])
     assert incidents.collapse(replica[order], kind[order], at_s[order]).sum() == 4
+
+
+def test_streams_do_not_touch_each_other_and_a_restart_changes_nothing() -> None:
+    rng, order = np.random.default_rng(6), np.array([3, 0, 4, 1, 2])
+    whole, turned = State.start(5), State.start(5)
+    for _ in range(30):
+        treated, control, share = rng.poisson(3, 5).astype(float), rng.poisson(2, 5).astype(float), rng.uniform(0.4, 0.9, 5)
+        whole = incidents.step(whole, treated, control, share)
+        turned = incidents.step(turned, treated[order], control[order], share[order])
+        turned = State(turned.log_likelihood.copy(), turned.log_m.copy(), turned.log_m_back.copy())
+    assert np.array_equal(incidents.log_e(whole)[order], incidents.log_e(turned))
+    assert np.array_equal(whole.log_m[order], turned.log_m)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from inference_days import SCENARIOS, days
+from inference_watch import watch
 
-from pipeline.inference import rotation
+from pipeline.inference import contrast, rotation
 
 BLOCK_S = 300.0
 BLOCKS, REPLICAS = 288, 40
@@ -46,6 +48,12 @@ def test_fixed_slow_lone_or_few_control_replicas_refuse_to_decide(control: np.nd
 
 def test_a_whole_small_fleet_that_takes_turns_may_decide() -> None:
     assert permitted(rotating(6, replicas=4)).basis == "rotating"
+
+
+def test_arms_that_are_split_by_request_share_their_replicas_and_may_decide() -> None:
+    everywhere = np.ones((BLOCKS, 8), bool)
+    found = rotation.permission(rotation.observe(everywhere, everywhere, BLOCK_S))
+    assert (found.decides, found.basis, found.margin) == (True, "same_replicas", 0.0)
 
 
 def test_a_rotation_within_a_block_is_not_taken_for_a_longer_stay() -> None:
@@ -92,6 +100,14 @@ def test_the_widened_null_covers_what_fixed_replicas_do_on_their_own() -> None:
     harm = draws[:, 2:].mean(axis=1) - draws[:, :2].mean(axis=1)
     assert (harm > 0).mean() > 0.45
     assert (harm > rotation.margin(0.02, 2, 38)).mean() < 0.005
+
+
+def test_fixed_control_replicas_alarm_without_the_rule_and_not_against_the_widened_null() -> None:
+    """Of 30 days more than 5 have a probability of 0.3 % at a rate of 5 %."""
+    fixed = days(SCENARIOS["N8 fixed control"], range(8_000, 8_030))
+    widened = contrast.theta0(-rotation.margin(0.02, 2, 38), 1.0)
+    assert max(watch(fixed, 5).at_all()) > 0.2
+    assert watch(fixed, 5, theta0=float(widened)).at_all()[0] <= 5 / 30
 
 
 def test_the_spread_between_replicas_is_told_apart_from_noise_over_blocks() -> None:

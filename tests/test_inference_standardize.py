@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.inference import contrast as contrasts
 from pipeline.inference import standardize
+from pipeline.inference.contrast import Reference, Sums
 
 SHORT_LONG = np.array([0.5, 0.5])
 LEVEL_S = np.array([0.020, 0.040])  # short and long prompts
@@ -99,3 +101,37 @@ def test_the_mix_of_strata_that_only_one_arm_has_is_not_told() -> None:
 def test_where_higher_is_better_a_rise_is_a_gain() -> None:
     treated, control = np.array([[66.0, 100.0], [44.0, 100.0]]), np.array([[60.0, 100.0], [40.0, 100.0]])
     assert standardize.mix(treated, control, SHORT_LONG, sign=-1.0).standardized == pytest.approx(0.1)
+
+
+def sums(n: list[float], mean_s: list[float]) -> Sums:
+    """Of requests that all take the mean, by stratum."""
+    count, value = np.array(n), np.array(mean_s)
+    return Sums(count, count * value, count, count * value**2, count, count * value)
+
+
+PARENTS = [np.array([0, 0, 1]), np.zeros(3, int)]
+WEIGHT = np.array([0.4, 0.2, 0.4])
+
+
+def test_a_block_with_enough_requests_is_standardized_over_the_strata_as_given() -> None:
+    treated, control = sums([800, 400, 800], [0.018, 0.018, 0.036]), sums([40, 20, 40], [0.02, 0.02, 0.04])
+    reference = contrasts.learn(Reference.start(3), treated, control)
+    found, level = standardize.total(treated, control, reference, WEIGHT, PARENTS)
+    assert level == 0
+    assert contrasts.gain(np.array([found.difference]), np.array([found.share]))[0] == pytest.approx(0.10, abs=1e-9)
+
+
+def test_a_thin_block_is_standardized_over_the_parents_and_the_coverage_stays_whole() -> None:
+    """The second stratum has 5 control requests: models are left, input lengths dropped."""
+    treated, control = sums([800, 400, 800], [0.018, 0.018, 0.036]), sums([40, 5, 40], [0.02, 0.02, 0.04])
+    reference = contrasts.learn(Reference.start(3), treated, control)
+    found, level = standardize.total(treated, control, reference, WEIGHT, PARENTS)
+    assert (level, found.coverage) == (1, pytest.approx(1.0))
+    assert contrasts.gain(np.array([found.difference]), np.array([found.share]))[0] == pytest.approx(0.10, abs=0.001)
+
+
+def test_a_block_that_no_level_covers_says_nothing() -> None:
+    treated, control = sums([800, 400, 800], [0.018] * 3), sums([3, 2, 4], [0.02] * 3)
+    found, level = standardize.total(treated, control, Reference.start(3), WEIGHT, PARENTS)
+    assert level == -1
+    assert np.isnan(found.difference)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from collectors import dialects, registry
 from pipeline import schedule, schedule_file
 from pipeline.schedule import Plan
 from pipeline.schedule_rows import ScheduleError
@@ -74,7 +75,7 @@ def test_a_plan_beside_the_blocks_or_without_replicas_is_refused() -> None:
         (HEAD.replace("pair", "par") + ON, "f.csv: line 1: 'lever,replica,par,"),
         (HEAD + "speculation,r0\n", "f.csv: line 2: 2 cells; 8 are taken"),
         (HEAD + ON + OFF.replace("speculation", "speculaton"), "f.csv: line 3: lever 'speculaton' is unknown; did you mean 'speculation'"),
-        (HEAD + ON.replace("treated", "disabled_in_place"), "f.csv: line 2: arm 'disabled_in_place' is unknown; taken: treated, control"),
+        (HEAD + ON.replace("treated", "trated"), "f.csv: line 2: arm 'trated' is unknown; did you mean 'treated'"),
         (HEAD + ON.replace("r0", ""), "f.csv: line 2: replica is empty"),
         (HEAD + ON.replace(",1,", ",0,"), "f.csv: line 2: pair '0'; a whole number from 1 on"),
         (HEAD + ON.replace(",300,", ",-300,"), "f.csv: line 2: burn_in_s '-300'; a whole number from 0 on"),
@@ -82,7 +83,7 @@ def test_a_plan_beside_the_blocks_or_without_replicas_is_refused() -> None:
         (HEAD + ON.replace("2026-11-29T12:00:00Z", "0001-01-01T00:00:00+14:00"), "f.csv: line 2: from_time"),
         (HEAD + ON.replace(",300,", ",900,"), "f.csv: line 2: from .* leaves nothing to measure"),
         (HEAD + ON.replace(",300,", ",999999999,"), "f.csv: line 2: from .* leaves nothing to measure"),
-        (HEAD + ON, "f.csv: line 2: pair 1 of speculation on 'r0' has treated; a period of treated and one of control"),
+        (HEAD + ON, "f.csv: line 2: pair 1 of speculation on 'r0' has treated; a period of treated and one of another arm"),
         (HEAD + ON + OFF.replace("control", "treated"), "f.csv: line 2, 3: pair 1 .* has treated, treated"),
         (HEAD + ON + OFF.replace("12:30", "12:45"), "f.csv: line 2, 3: .*two periods of one length"),
         (HEAD + ON + OFF.replace("12:15", "12:10"), "f.csv: lines 2 and 3 both say speculation of 'r0' for the same time"),
@@ -104,6 +105,12 @@ def test_blank_lines_offsets_and_a_byte_order_mark_are_taken(tmp_path: Path) -> 
     assert schedule.planned("speculation", ["r0"], other, 1, Plan(), seed=1) == schedule.planned(
         "speculation", ["r0"], SINCE, 1, Plan(), seed=1
     )
+
+
+def test_the_other_arm_may_be_the_lever_disabled_in_place() -> None:
+    planned = schedule.planned("speculation", ["r0"], SINCE, 3, Plan(), seed=1, without="disabled_in_place")
+    assert {one.arm for one in planned} == {"treated", "disabled_in_place"}
+    assert schedule_file.parse(schedule_file.text(planned), "f.csv") == planned
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
@@ -140,6 +147,7 @@ def test_the_registry_hears_of_measured_times_alone() -> None:
         "r0,2026-11-29T12:05:00Z,2026-11-29T12:15:00Z,arm.speculation,treated",
         "r0,2026-11-29T12:20:00Z,2026-11-29T12:30:00Z,arm.speculation,control",
     ]
+    assert registry.parse("\n".join(told), dialects.deployment(), "levers.csv").keys == ["arm.speculation"]
 
 
 def test_kernels_get_the_lever_and_the_replicas_that_were_asked_for() -> None:

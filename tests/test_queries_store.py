@@ -147,6 +147,8 @@ STAGES = {
     "assemble_partners": "keys", "assemble_awaited": "keys", "sampling_spans": "sampling_windows",
     "cell_admit": "working_cells", "cell_admit_other": "working_cells", "cell_place": "working_cells",
     "cell_series": "placed_cells", "cell_numbers": "placed_cells", "cell_metrics": "named_metrics",
+    "natural_off_steps": "marked", "natural_cold_workers": "marked", "natural_rollouts": "marked", "natural_spill": "marked",
+    "natural_sums": "sided",
 }  # fmt: skip
 SHAPES = {
     "working_cells": "create temp table working_cells as select 0::uinteger as cell, g.* exclude (segment_id), s.* exclude "
@@ -176,6 +178,8 @@ SHAPES = {
     "suspicions": "create temp table incoming as select * exclude (suspected_at) from suspicions",
     "replica_sums": "create temp table incoming as select * exclude (noted_at) from replica_sums",
     "working_blocks": "create temp table working_blocks as select now() as block_started_at",
+    "marked": "create temp table marked as select *, '' as arm from requests",
+    "sided": "create temp table sided as select *, '' as arm, '' as side from requests",
 }
 
 

@@ -33,5 +33,6 @@ def place(counts: Reals, share: float, failed: Reals | float = 0.0) -> Whole:
 
 def above(counts: Reals, places: Whole, failed: Reals | float = 0.0) -> Reals:
     """How many of a stream's values lie in bins above the given one, failed requests with them, (streams,)."""
-    is_above = np.arange(counts.shape[1]) > places[:, None]
-    return np.asarray(np.where(is_above, counts, 0.0).sum(axis=1) + failed)
+    upto = np.cumsum(counts, axis=1)
+    held = np.take_along_axis(upto, np.maximum(places, 0)[:, None], axis=1)[:, 0]
+    return np.asarray(upto[:, -1] - np.where(places >= 0, held, 0.0) + failed)

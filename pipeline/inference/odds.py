@@ -1,8 +1,8 @@
 """Counts of two arms in, evidence that treated has more or fewer of them than its share says, out: exact, without a variance to estimate.
 
 Given that one happens, it is treated's with probability `share`. For odds r times those, q = r * share / (r * share + 1 - share), and each
-count multiplies the evidence by its likelihood ratio: a conditional Bernoulli e-process (stats.md 2.5). Counts must come one by one and
-independently: collapse bursts first.
+count multiplies the evidence by its likelihood ratio: a conditional Bernoulli e-process (docs/statistics.md). Counts must come one by one
+and independently: collapse bursts first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which replicas were in control, block by block, in; whether a contrast of the two arms may decide, and of what effect, out.
 
 A replica's own speed stays with it, so an effect measured against two fixed replicas is partly theirs: with 2 % between replicas every
-method, anytime-valid or not, alarms falsely on half of all days (stats.md 0.5, 2.11, scenario N8). Time does not average it away; only
+method, anytime-valid or not, alarms falsely on half of all days (docs/statistics.md). Time does not average it away; only
 other replicas do.
 """
 
@@ -18,8 +18,9 @@ LEAST_AT_ONCE = 2
 LEAST_FIXED = 6
 LEAST_TREATED = 6  # replicas of which the spread between replicas is told
 MARGIN_SDS = 3.0
+LEAST_MIXED = 0.9  # of control's replicas and blocks have the other arm too, where arms are split by request
 
-Basis = Literal["rotating", "offsets_subtracted", "widened_null", "refused"]
+Basis = Literal["same_replicas", "rotating", "offsets_subtracted", "widened_null", "refused"]
 Flags = npt.NDArray[np.bool_]
 Reals = npt.NDArray[np.float64]
 
@@ -28,7 +29,8 @@ Reals = npt.NDArray[np.float64]
 class Replicas:
     """What was seen of control's replicas: how many at once (median), how many different ones, of how many, and the longest stay (s).
 
-    `changes` is how often a replica left control or came to it; `treated_at_once` the median number of the other arm.
+    `changes` is how often a replica left control or came to it; `treated_at_once` the median number of the other arm; `mixed` the share of
+    control's replicas and blocks that served the other arm too.
     """
 
     at_once: float
@@ -37,6 +39,7 @@ class Replicas:
     longest_stay_s: float
     changes: int
     treated_at_once: float
+    mixed: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +76,20 @@ def observe(in_control: Flags, in_treated: Flags, block_s: float) -> Replicas:
         longest_stay_s=float(longest.max(initial=0.0) * block_s),
         changes=changes,
         treated_at_once=_median(in_treated),
+        mixed=float((in_control & in_treated).sum() / max(int(in_control.sum()), 1)),
     )
 
 
 def permission(seen: Replicas, *, is_calibrated: bool = False, replica_sd: float = float("nan")) -> Permission:
-    """Whether these replicas may carry a decision (stats.md 2.11).
+    """Whether these replicas may carry a decision (docs/statistics.md).
 
     `is_calibrated` says that an A/A period's offsets were subtracted; `replica_sd` is the relative sd between replicas, NaN if unknown.
     """
     said = (
         f"{seen.at_once:g} control replicas at once, {seen.different} of {seen.of_all} seen there, stay {seen.longest_stay_s / 60:.0f} min"
     )
+    if seen.mixed >= LEAST_MIXED:
+        return Permission(True, "same_replicas", 0.0, f"arms split by request on {seen.at_once:g} replicas")
     if _rotates(seen):
         return Permission(True, "rotating", 0.0, said)
     if is_calibrated and seen.at_once >= LEAST_FIXED:

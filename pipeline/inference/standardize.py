@@ -1,17 +1,20 @@
 """Contrasts of strata in, one contrast of all the traffic out, with weights fixed in advance: a shift of the mix is no effect.
 
 Strata are of what is known before a request is treated: input length, model, hardware. Where a stratum has too few requests the finest key
-is dropped, for that block; a block whose covered weight stays below 90 % says nothing (stats.md 2.6). The scale of the total comes from
-its own series, as any stream's does.
+is dropped, for that block; a block whose covered weight stays below 90 % says nothing (docs/statistics.md). The scale of the total comes
+from its own series, as any stream's does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from pipeline.inference import contrast
+from pipeline.inference.contrast import Reference, Sums
 
 LEAST_COVERAGE = 0.9
 LEAST_CONTROL = 20.0  # requests of a stratum's control in a block
@@ -26,14 +29,14 @@ Whole = npt.NDArray[np.int64]
 class Total:
     """One block's contrast of all traffic: NaN where it says nothing. coverage: the weight of the strata that had data, ratio 0..1.
 
-    ih and b are what a scale needs, as of one stream. level: 0 = the strata as given, 1 = the finest key dropped, ...; -1 = none.
+    ih, b and share are what a scale and a gain need, as of one stream (see `contrast.Contrast`).
     """
 
     difference: float
     ih: float
     b: float
+    share: float
     coverage: float
-    level: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,22 @@ def collapse(sums: Reals, groups: Whole, count: int) -> Reals:
     return out
 
 
+def total(
+    treated: Sums, control: Sums, reference: Reference, weight: Reals, parents: Sequence[Whole], theta0: float = 1.0, sign: float = 1.0
+) -> tuple[Total, int]:
+    """One block's standardized contrast from the sums (strata,) of both arms, and the level that it was made at (see `level`).
+
+    The reference is of the strata as given; parents' are sums of it.
+    """
+    number = level(treated.n, control.n, weight, parents)
+    groups = parents[number - 1] if number > 0 else np.arange(len(weight))
+    count = int(groups.max(initial=-1)) + 1
+    mine, theirs = (Sums(*(collapse(values, groups, count) for values in astuple(arm))) for arm in (treated, control))
+    earlier = Reference(*(collapse(values, groups, count) for values in astuple(reference)))
+    told = contrast.block(mine, theirs, earlier, theta0, sign)
+    return standardized(told.difference, mine.n, theirs.n, told.b, collapse(weight, groups, count), theta0), number
+
+
 def level(treated_n: Reals, control_n: Reals, weight: Reals, parents: Sequence[Whole]) -> int:
     """The finest level whose strata with enough requests in both arms have 90 % of the weight; -1 where none has.
 
@@ -78,19 +97,20 @@ def level(treated_n: Reals, control_n: Reals, weight: Reals, parents: Sequence[W
 
 
 def standardized(difference: Reals, treated_n: Reals, control_n: Reals, b: Reals, weight: Reals, theta0: float = 1.0) -> Total:
-    """The weighted contrast of one block over the strata that have data, the weights renormalized (stats.md 2.6).
+    """The weighted contrast of one block over the strata that have data, the weights renormalized (docs/statistics.md).
 
     `difference` and `b` are relative, as a contrast gives them, (strata,); NaN = none. b * ih is the sum's variance by requests alone.
     """
     told = np.isfinite(difference) & _covered(treated_n, control_n)
     coverage = float(weight[told].sum())
     if coverage < LEAST_COVERAGE:
-        return Total(np.nan, np.nan, np.nan, coverage, -1)
+        return Total(np.nan, np.nan, np.nan, np.nan, coverage)
     share = weight[told] / coverage
     inverse = 1 / treated_n[told] + theta0**2 / control_n[told]
     noise = share**2 * inverse
     ih, variance = float(noise.sum()), float((noise * b[told]).sum())
-    return Total(float((share * difference[told]).sum()), ih, variance / ih, coverage, 0)
+    requests = treated_n[told] / (treated_n[told] + control_n[told])
+    return Total(float((share * difference[told]).sum()), ih, variance / ih, float((share * requests).sum()), coverage)
 
 
 def mix(treated: Reals, control: Reals, weight: Reals, sign: float = 1.0) -> Mix:

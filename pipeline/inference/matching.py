@@ -1,0 +1,121 @@
+"""Sums of two groups by stratum and block in, gains of the treated against requests alike in the same block out.
+
+A stratum is a segment cut further by what was met before treatment, such as the batch at admission. Strata of a stream are taken together
+with the weight n_T n_C / (n_T + n_C): where one group is missing nothing is compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from pipeline.inference import contrast, interval
+from pipeline.inference.contrast import Reference, Sums
+
+LEAST_BLOCKS_BEFORE = 12
+
+Reals = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """Contrasts (positive = treated is worse), an array (streams, blocks), NaN where no stratum had both groups.
+
+    shares: treated's share of the compared requests; coverage: treated requests that had a match; both (streams,).
+    """
+
+    differences: Reals
+    shares: Reals
+    coverage: Reals
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Each replica's level relative to all of them before a rollout, arrays (replicas,), and its standard error; NaN = too few blocks."""
+
+    level: Reals
+    error: Reals
+
+
+def matched(treated: Sums, without: Sums, streams: Whole, count: int, sign: float = 1.0) -> Matched:
+    """The contrasts of `count` streams; sums are arrays (strata, blocks), `streams` (strata,) says of which stream each stratum is.
+
+    sign: 1 where lower is better, -1 where higher is.
+    """
+    reference = Reference.start(len(streams))
+    found: list[Reals] = []
+    met, weighed, shared = (np.zeros(count, np.float64) for _ in range(3))
+    for block in range(treated.n.shape[1]):
+        one, other = _at(treated, block), _at(without, block)
+        told = contrast.block(one, other, reference, sign=sign)
+        known = np.isfinite(told.difference)
+        weight = np.where(known, one.n * other.n / np.maximum(one.n + other.n, 1), 0.0)
+        total, summed, share = (np.bincount(streams, weight * np.where(known, of, 0.0), count) for of in (1.0, told.difference, told.share))
+        found.append(np.divide(summed, total, out=np.full(count, np.nan), where=total > 0))
+        met += np.bincount(streams, np.where(known, one.n, 0.0), count)
+        weighed, shared = weighed + total, shared + share
+        reference = contrast.learn(reference, one, other)
+    asked = np.bincount(streams, treated.n.sum(axis=1), count)
+    differences = np.array(found).reshape(-1, count).T
+    return Matched(differences, _divided(shared, weighed, np.nan), _divided(met, asked, 0.0))
+
+
+def intervals(differences: Reals, shares: Reals, alpha: float, error: float = 0.0, sign: float = 1.0) -> tuple[Reals, Reals, Reals]:
+    """The gain of each stream against requests without the lever, its low and its high end (streams,), which hold at any look.
+
+    Contrasts are averaged and then made gains: the mean of each block's gain leans to loss where few requests had no lever. `error` is a
+    standard error that every block shares, such as that of `Levels`: half of alpha goes to it. Infinite below 3 blocks.
+    """
+    told = np.isfinite(differences)
+    values = np.where(told, differences, 0.0)
+    seen = interval.Running(told.sum(axis=1).astype(np.float64), values.sum(axis=1), (values**2).sum(axis=1))
+    wider = -ndtri(alpha / 4) * error if error else 0.0
+    low, high = interval.avt(seen.n, seen.mean(), seen.variance(), alpha / 2 if error else alpha)
+    ends = (seen.mean(), high + wider, low - wider)  # the worst contrast is the least gain
+    mean, least, most = (
+        np.where(np.isfinite(end), contrast.gain(np.where(np.isfinite(end), end, 0.0), shares, sign), -end) for end in ends
+    )
+    return mean, least, most
+
+
+def levels(num: Reals, den: Reals) -> Levels:
+    """What replicas are like by themselves: arrays (replicas, blocks) of sums from before the rollout."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(den > 0, num / den, np.nan)
+        relative = each / (num.sum(axis=0) / den.sum(axis=0))
+    told = np.isfinite(relative)
+    n = told.sum(axis=1)
+    mean = np.divide(np.where(told, relative, 0.0).sum(axis=1), n, out=np.full(len(n), np.nan), where=n > 0)
+    off = np.where(told, relative - mean[:, None], 0.0)
+    error = np.sqrt((off**2).sum(axis=1) / np.maximum(n - 1, 1) / np.maximum(n, 1))
+    enough = n >= LEAST_BLOCKS_BEFORE
+    return Levels(np.where(enough, mean, np.nan), np.where(enough, error, np.nan))
+
+
+def leveled(rows: Sums, level: Reals) -> Sums:
+    """Sums with each row measured by its own replica's `level`; rows without a level count as none."""
+    known = np.isfinite(level) & (level > 0)
+    by = np.where(known, level, 1.0)
+    kept = (rows.n, rows.num / by, rows.den, rows.num_sq / by**2, rows.den_sq, rows.num_den / by)
+    return Sums(*(np.where(known, part, 0.0) for part in kept))
+
+
+def shared_error(levels: Levels, is_new: Truths, is_old: Truths) -> float:
+    """The standard error that uncertain levels leave in a block, of new replicas' mean against old ones'; infinite without either."""
+    groups = [levels.error[of & np.isfinite(levels.error)] for of in (is_new, is_old)]
+    if not all(len(group) for group in groups):
+        return float("inf")
+    return float(np.sqrt(sum((group**2).sum() / len(group) ** 2 for group in groups)))
+
+
+def _divided(of: Reals, by: Reals, otherwise: float) -> Reals:
+    return np.asarray(np.divide(of, by, out=np.full(len(of), otherwise), where=by > 0))
+
+
+def _at(sums: Sums, block: int) -> Sums:
+    return Sums(*(part[:, block] for part in (sums.n, sums.num, sums.den, sums.num_sq, sums.den_sq, sums.num_den)))
