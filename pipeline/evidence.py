@@ -7,16 +7,17 @@ requests of a block came, or how often anybody looks.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from pipeline.inference import block_length, contrast, detector, interval, scale
+from pipeline.inference.multiplicity import bonferroni_threshold
 from pipeline.measure import BLOCK_S, REQUESTS
 from pipeline.metrics import by_name
 
@@ -30,8 +31,8 @@ BLOCKS_A_CYCLE = 86_400 // BLOCK_S
 ALPHA = 0.05
 ROTATION_S = 1800.0
 LAGS = scale.lags(BLOCK_S, ROTATION_S)
-CAP = 24.0
-"""The logarithm at which evidence stops growing: what spoke for a lever for weeks must not outweigh an hour against it."""
+BEYOND = 2.0
+"""How far past the threshold the logarithm of evidence grows: what spoke for a lever for weeks must not outweigh an hour against it."""
 LAYOUT = 1
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 STREAM_WIDTH = 6 + 2 * LAGS + 4 + len(NULLS) * 2 * len(detector.LAM) + 3
@@ -75,7 +76,7 @@ class Streams:
     def numbers(self) -> Reals:
         """All that is kept as one row of numbers a pair, in an order that `LAYOUT` names."""
         of_pairs = [self.open.sums, self.open.control_n[:, None], self.open.blocks[:, None].astype(np.float64)]
-        parts = [*self._reference(), *self._scale(), self.log_m.reshape(len(self.log_m), -1), *self._running()]
+        parts = [*self._reference(), *self._scale(), self.log_m, *self._running()]
         columns = [part.reshape(len(part), int(np.prod(part.shape[1:]))) for part in parts]
         of_streams = np.concatenate(columns, axis=1).reshape(len(self.pairs), len(METRICS) * STREAM_WIDTH)
         return np.concatenate([*of_pairs, of_streams], axis=1)
@@ -171,16 +172,16 @@ def _contrasted(streams: Streams, said: Reals) -> Streams:
     treated, control = _arm_sums(said)
     sign = np.tile([-1.0 if by_name()[metric].better == "higher" else 1.0 for metric in METRICS], len(streams.pairs))
     plain = contrast.block(treated, control, streams.reference, 1.0, sign)
-    log_m, least = streams.log_m.copy(), detector.threshold(BLOCKS_A_CYCLE, ALPHA)
+    log_m, least, most = streams.log_m.copy(), detector.threshold(BLOCKS_A_CYCLE, ALPHA), _most(streams.pairs)
     for place, null in enumerate(NULLS):
         against = contrast.block(treated, control, streams.reference, contrast.theta0(null, sign), sign) if null else plain
         z = against.difference / scale.sd(streams.scale, against.ih)
         for side, bet in enumerate((z, -z)):
-            log_m[:, place, side] = np.minimum(detector.step(log_m[:, place, side], bet), CAP)
+            log_m[:, place, side] = np.minimum(detector.step(log_m[:, place, side], bet), most[:, None])
     frozen = detector.freezes(log_m[:, 0, 0], least) | detector.freezes(log_m[:, 0, 1], least)
     return replace(
         streams,
-        reference=_learned(streams.reference, treated, control),
+        reference=contrast.learn(streams.reference, treated, control),
         scale=scale.update(streams.scale, plain.difference, plain.ih, plain.b, frozen, _HALF_LIFE_BLOCKS),
         log_m=log_m,
         running=streams.running.add(plain.difference),
@@ -201,28 +202,31 @@ def _arm_sums(said: Reals) -> tuple[contrast.Sums, contrast.Sums]:
     return arms[0].charged(each.reshape(-1)), arms[1]
 
 
-def _learned(reference: contrast.Reference, treated: contrast.Sums, control: contrast.Sums) -> contrast.Reference:
-    return contrast.learn(reference, treated, control)
+def _most(pairs: Sequence[Pair]) -> Reals:
+    """The logarithm at which each stream's evidence stops growing: a little past where it may latch an action beside its lever's others."""
+    counts = Counter(lever for lever, _ in pairs)
+    told = [np.log(bonferroni_threshold(counts[lever], BLOCKS_A_CYCLE, ALPHA)) + BEYOND for lever, _ in pairs]
+    return np.repeat(np.array(told), len(METRICS))
 
 
 def _told(streams: Streams, here: npt.NDArray[np.bool_]) -> pl.DataFrame:
     """The evidence of the pairs that are here."""
-    if not streams.pairs:
+    if not here.any():
         return pl.DataFrame(schema=SCHEMA)
-    log_m = streams.log_m.reshape(-1, len(detector.LAM))
-    logs = detector.log_e(log_m).reshape(len(streams.pairs), len(METRICS), len(NULLS), 2)
-    blocks = streams.running.n.reshape(len(streams.pairs), len(METRICS))
-    levers = [lever for (lever, _), is_here in zip(streams.pairs, here, strict=True) if is_here]
-    rows: list[dict[str, Any]] = []
-    for number in np.flatnonzero(here):
-        lever, segment = streams.pairs[number]
-        for place, metric in enumerate(METRICS):
-            known = np.isfinite(logs[number, place]).all()
-            below, above = (logs[number, place, :, side].tolist() if known else None for side in (0, 1))
-            evidence = float(np.exp(logs[number, place, 0, 0]) / BLOCKS_A_CYCLE) if known else None
-            row = {"lever": lever, "segment": segment, "metric": metric, "evidence": evidence, "tests": levers.count(lever)}
-            rows.append(row | {"evidence_below": below, "evidence_above": above, "blocks_seen": int(blocks[number, place])})
-    return pl.DataFrame(rows, schema=SCHEMA)
+    chosen = np.repeat(here, len(METRICS))
+    logs = detector.log_e(streams.log_m[chosen].reshape(-1, len(detector.LAM))).reshape(-1, len(NULLS), 2)
+    known = pl.Series(np.isfinite(logs).all(axis=(1, 2)))
+    pairs = [pair for pair, is_here in zip(streams.pairs, here, strict=True) if is_here]
+    named = pl.DataFrame(pairs, schema=["lever", "segment"], orient="row").with_columns(pl.len().over("lever").alias("tests"))
+    told = named.select(pl.all().repeat_by(len(METRICS)).explode()).with_columns(
+        pl.Series("metric", METRICS * len(pairs)),
+        pl.Series("evidence", np.exp(logs[:, 0, 0]) / BLOCKS_A_CYCLE),
+        pl.Series("evidence_below", np.ascontiguousarray(logs[:, :, 0])).cast(pl.List(pl.Float64)),
+        pl.Series("evidence_above", np.ascontiguousarray(logs[:, :, 1])).cast(pl.List(pl.Float64)),
+        pl.Series("blocks_seen", streams.running.n[chosen].astype(np.int64)),
+    )
+    spoken = [pl.when(known).then(name).alias(name) for name in ("evidence", "evidence_below", "evidence_above")]
+    return told.with_columns(spoken).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
 
 
 SCHEMA = pl.Schema(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.inference import natural
+from pipeline.inference.contrast import LEAST_REQUESTS
 
 COVARIATES = ("prompt", "batch", "queue")  # known when a request is admitted
 _VALUES = ("n", "num", "den", *(f"{name}_{part}" for name in COVARIATES for part in ("n", "s", "ss")))
@@ -21,7 +22,7 @@ Reals = npt.NDArray[np.float64]
 class Balance:
     """Of requests that had a match: distances (standard deviations) of COVARIATES, numbers of requests, and the metric of each side.
 
-    Those without the lever are weighted as the treated ones are spread over strata and blocks.
+    Each stratum and block weighs as in `inference.matching`: n_T n_C / (n_T + n_C) on both sides.
     """
 
     distances: Reals
@@ -34,14 +35,14 @@ class Balance:
 def balanced(rows: pl.DataFrame) -> Balance:
     """The balance of rows of one segment and metric."""
     treated, without = (_side(rows, side) for side in ("treated", "without"))
-    both = treated.join(without, on=_CELL, suffix="_without")
-    weight = both["n"] / both["n_without"]
-    ours = {name: float(both[name].sum()) for name in _VALUES}
-    others = {name: float((both[f"{name}_without"] * weight).sum()) for name in _VALUES}
+    both = treated.join(without, on=_CELL, suffix="_without").filter(pl.min_horizontal("n", "n_without") >= LEAST_REQUESTS)
+    share = both["n"] / (both["n"] + both["n_without"])
+    ours = {name: float((both[name] * (1 - share)).sum()) for name in _VALUES}
+    others = {name: float((both[f"{name}_without"] * share).sum()) for name in _VALUES}
     groups = [tuple(np.array([side[f"{name}_{part}"] for name in COVARIATES]) for part in ("n", "s", "ss")) for side in (ours, others)]
     return Balance(
         natural.distance((groups[0][0], groups[0][1], groups[0][2]), (groups[1][0], groups[1][1], groups[1][2])),
-        int(ours["n"]),
+        int(both["n"].sum()),
         int(both["n_without"].sum()),
         ours["num"] / ours["den"] if ours["den"] else None,
         others["num"] / others["den"] if others["den"] else None,

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from inference_days import SCENARIOS
+from inference_tails import first_alarms as first_minutes
+from inference_tails import stalling, tail_days
 
 from pipeline.inference import detector, exceedance, histogram, scale
 
@@ -76,6 +79,13 @@ def test_stalls_of_one_request_in_twenty_show_in_the_tail_and_hardly_in_the_medi
     assert (tail < 84).mean() > (middle < 84).mean() + 0.3
 
 
+def test_under_a_day_of_load_with_five_percent_control_the_p95_answers_and_the_p99_says_nothing() -> None:
+    """Blocks are gathered to 200 control requests for p95; 1,000 for p99 leave no scale within the day."""
+    stalled = stalling(tail_days(SCENARIOS["N1 base"], range(9_000, 9_010)), 0.05, since_block=120)
+    assert np.median(first_minutes(stalled, 0.95)) - 600 <= 100
+    assert np.isinf(first_minutes(stalled, 0.99)).sum() >= 8
+
+
 COUNTS = np.array([[0.0, 50.0, 30.0, 15.0, 5.0]])
 
 
@@ -101,8 +111,8 @@ def test_too_few_control_requests_above_the_threshold_say_nothing() -> None:
     thin = COUNTS * 1.9
     assert np.isnan(exceedance.block(COUNTS * 10, thin, np.array([3]), 0.95).difference).all()
     assert np.isfinite(exceedance.block(COUNTS * 10, COUNTS * 2, np.array([3]), 0.95).difference).all()
-    assert exceedance.threshold(COUNTS * 3.9, 0.95).tolist() == [-1]
-    assert exceedance.threshold(COUNTS * 4, 0.95).tolist() == [3]
+    assert exceedance.threshold(thin, 0.95).tolist() == [-1]
+    assert exceedance.threshold(COUNTS * 2, 0.95).tolist() == [3]
 
 
 def test_rows_of_a_cell_become_a_histogram_and_outliers_stay_in_it() -> None:

@@ -59,7 +59,7 @@ def test_only_requests_with_a_match_count_and_the_share_of_these_is_told() -> No
     np.testing.assert_array_equal(np.isfinite(found.differences), [[False, False, True, False], [False] * 4])  # the second block teaches
     assert found.shares[0] == pytest.approx(2 / 3)
     assert found.differences[0, 2] == pytest.approx(-0.005 / (0.02 * 2 / 3 + 0.025 / 3))
-    assert found.coverage.tolist() == [100 / 800, 0.0]
+    assert found.coverage.tolist() == [50 / 104, 0.0]
 
 
 def test_the_order_of_strata_changes_nothing() -> None:

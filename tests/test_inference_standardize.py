@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeline.inference import contrast as contrasts
-from pipeline.inference import standardize
+from pipeline.inference import detector, scale, standardize
 from pipeline.inference.contrast import Reference, Sums
 
 SHORT_LONG = np.array([0.5, 0.5])
@@ -16,9 +16,9 @@ LEVEL_S = np.array([0.020, 0.040])  # short and long prompts
 def block(rng: np.random.Generator, long_share: float, gain: float = 0.10) -> tuple[np.ndarray, np.ndarray]:
     """Sums and requests by stratum, treated and control: 1,900 requests of treated of which `long_share` are long, 100 of control."""
     arms = []
-    for requests, share, scale in ((1_900, long_share, 1 - gain), (200, 0.5, 1.0)):
+    for requests, share, factor in ((1_900, long_share, 1 - gain), (200, 0.5, 1.0)):
         n = np.array([requests * (1 - share), requests * share])
-        arms.append(np.stack([n * LEVEL_S * scale * (1 + rng.normal(0, 0.4, 2) / np.sqrt(n)), n], axis=1))
+        arms.append(np.stack([n * LEVEL_S * factor * (1 + rng.normal(0, 0.4, 2) / np.sqrt(n)), n], axis=1))
     return arms[0], arms[1]
 
 
@@ -135,3 +135,47 @@ def test_a_block_that_no_level_covers_says_nothing() -> None:
     found, level = standardize.total(treated, control, Reference.start(3), WEIGHT, PARENTS)
     assert level == -1
     assert np.isnan(found.difference)
+
+
+def drawn(rng: np.random.Generator, requests: np.ndarray, level_s: np.ndarray) -> Sums:
+    """Of requests whose spread is 0.4 of their mean, by stratum."""
+    n = rng.poisson(requests).astype(float)
+    value = n * level_s * (1 + rng.normal(0, 0.4, len(n)) / np.sqrt(n))
+    return Sums(n, value, n, n * level_s**2 * 1.16, n, value)
+
+
+def pooled(arm: Sums) -> Sums:
+    return Sums(*(np.array([getattr(arm, name).sum()]) for name in Sums.__slots__))
+
+
+def watched(seed: int, *, standardized: bool) -> tuple[bool, float]:
+    """(whether harm was alarmed in a day, the mean gain): it is 10 % in each stratum, and long prompts move to treated after 8 hours."""
+    rng = np.random.default_rng(seed)
+    state, log_m = scale.State.start(1, 12), detector.start(1)
+    reference, alarmed, gains = Reference.start(2), False, []
+    for block in range(288):
+        mix = np.array([0.5, 0.5]) if block < 96 else np.array([0.2, 0.8])
+        load = np.exp(rng.normal(0, 0.1))
+        treated = drawn(rng, 1_900 * mix, LEVEL_S * load * 0.9 * np.exp(rng.normal(0, 0.005)))
+        control = drawn(rng, 150 * np.array([0.5, 0.5]), LEVEL_S * load * np.exp(rng.normal(0, 0.02)))
+        if standardized:
+            told, _ = standardize.total(treated, control, reference, SHORT_LONG, [np.zeros(2, int)])
+            difference, ih, b, share = (np.array([value]) for value in (told.difference, told.ih, told.b, told.share))
+        else:
+            whole = Reference(*(np.array([getattr(reference, name).sum()]) for name in Reference.__slots__))
+            plain = contrasts.block(pooled(treated), pooled(control), whole)
+            difference, ih, b, share = plain.difference, plain.ih, plain.b, plain.share
+        log_m = detector.step(log_m, difference / scale.sd(state, ih))
+        state = scale.update(state, difference, ih, b, detector.freezes(log_m, 5_760.0))
+        alarmed |= bool(detector.alarms(log_m, 5_760.0)[0])
+        if np.isfinite(difference[0]):
+            gains.append(contrasts.gain(difference, share)[0])
+        reference = contrasts.learn(reference, treated, control)
+    return alarmed, float(np.mean(gains))
+
+
+def test_a_shift_of_the_mix_alarms_in_the_pooled_stream_and_never_in_the_standardized_one() -> None:
+    days = [watched(seed, standardized=True) for seed in range(4)]
+    assert not any(alarmed for alarmed, _ in days)
+    assert all(abs(gain - 0.10) < 0.01 for _, gain in days)
+    assert all(watched(seed, standardized=False)[0] for seed in range(2))

@@ -148,7 +148,7 @@ STAGES = {
     "cell_admit": "working_cells", "cell_admit_other": "working_cells", "cell_place": "working_cells",
     "cell_series": "placed_cells", "cell_numbers": "placed_cells", "cell_metrics": "named_metrics",
     "natural_off_steps": "marked", "natural_cold_workers": "marked", "natural_rollouts": "marked", "natural_spill": "marked",
-    "natural_sums": "sided",
+    "natural_sums": "sided", "break_even_contexts": "marked",
 }  # fmt: skip
 SHAPES = {
     "working_cells": "create temp table working_cells as select 0::uinteger as cell, g.* exclude (segment_id), s.* exclude "

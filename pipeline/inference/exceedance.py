@@ -15,7 +15,6 @@ from pipeline.inference.contrast import Contrast
 from pipeline.inference.histogram import above, place
 
 WINDOW_S = 3_600.0
-LEAST_EARLIER = 2.0  # times the control requests of one block: what the threshold is read from
 
 Reals = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -24,10 +23,10 @@ Whole = npt.NDArray[np.int64]
 def threshold(earlier: Reals, share: float, failed: Reals | float = 0.0) -> Whole:
     """The bin that `share` of control's earlier requests do not exceed, (streams,), as its place; -1 = too few to tell.
 
-    `earlier` (streams, bins) adds up control's blocks of the last 60 minutes, without the block that is judged.
+    `earlier` (streams, bins) adds up control's blocks of the last 60 minutes, or more for thin traffic, without the block that is judged.
     """
     total = earlier.sum(axis=1) + failed
-    return np.where(total * (1 - share) >= LEAST_EARLIER * LEAST_EXCEEDANCES, place(earlier, share, failed), -1)
+    return np.where(total * (1 - share) >= LEAST_EXCEEDANCES - 1e-9, place(earlier, share, failed), -1)
 
 
 def block(
@@ -46,7 +45,7 @@ def block(
     n = [arm.sum(axis=1) + lost for arm, lost in zip((treated, control), failed, strict=True)]
     over = [above(arm, threshold, lost) for arm, lost in zip((treated, control), failed, strict=True)]
     expected = 1 - share
-    told = (threshold >= 0) & (np.minimum(*n) * expected >= LEAST_EXCEEDANCES)
+    told = (threshold >= 0) & (np.minimum(*n) * expected >= LEAST_EXCEEDANCES - 1e-9)
     with np.errstate(divide="ignore", invalid="ignore"):
         mine, theirs = over[0] / n[0], over[1] / n[1]
         large = np.where(n[0] >= n[1], mine, theirs)

@@ -26,7 +26,7 @@ Truths = npt.NDArray[np.bool_]
 class Matched:
     """Contrasts (positive = treated is worse), an array (streams, blocks), NaN where no stratum had both groups.
 
-    shares: treated's share of the compared requests; coverage: treated requests that had a match; both (streams,).
+    shares: treated's share of the compared requests; coverage: the share of requests without the lever that had a match; both (streams,).
     """
 
     differences: Reals
@@ -49,18 +49,20 @@ def matched(treated: Sums, without: Sums, streams: Whole, count: int, sign: floa
     """
     reference = Reference.start(len(streams))
     found: list[Reals] = []
-    met, weighed, shared = (np.zeros(count, np.float64) for _ in range(3))
+    met: Reals = np.zeros(count)
+    weighed, shared = met, met
     for block in range(treated.n.shape[1]):
         one, other = _at(treated, block), _at(without, block)
         told = contrast.block(one, other, reference, sign=sign)
         known = np.isfinite(told.difference)
         weight = np.where(known, one.n * other.n / np.maximum(one.n + other.n, 1), 0.0)
-        total, summed, share = (np.bincount(streams, weight * np.where(known, of, 0.0), count) for of in (1.0, told.difference, told.share))
-        found.append(np.divide(summed, total, out=np.full(count, np.nan), where=total > 0))
-        met += np.bincount(streams, np.where(known, one.n, 0.0), count)
+        parts = (np.where(known, weight * of, 0.0) for of in (1.0, told.difference, told.share))
+        total, summed, share = (np.bincount(streams, part, count).astype(np.float64) for part in parts)
+        found.append(_divided(summed, total, np.nan))
+        met = met + np.bincount(streams, np.where(known, other.n, 0.0), count)
         weighed, shared = weighed + total, shared + share
         reference = contrast.learn(reference, one, other)
-    asked = np.bincount(streams, treated.n.sum(axis=1), count)
+    asked = np.bincount(streams, without.n.sum(axis=1), count).astype(np.float64)
     differences = np.array(found).reshape(-1, count).T
     return Matched(differences, _divided(shared, weighed, np.nan), _divided(met, asked, 0.0))
 

@@ -95,7 +95,7 @@ def distance(treated: tuple[Reals, Reals, Reals], without: tuple[Reals, Reals, R
 
 
 def grade(distances: Reals, blocks: int, coverage: float) -> Grade:
-    """How good a comparison is: by its worst known distance, its blocks, and the share of treated requests that had a match (0..1).
+    """How good a comparison is: by its worst known distance, its blocks, and the share (0..1) of requests without that had a match.
 
     Without any known distance it is `poor`: that groups are alike has to be shown.
     """

@@ -1,7 +1,7 @@
 """Which replicas were in control, block by block, in; whether a contrast of the two arms may decide, and of what effect, out.
 
 A replica's own speed stays with it, so an effect measured against two fixed replicas is partly theirs: with 2 % between replicas every
-method, anytime-valid or not, alarms falsely on half of all days (docs/statistics.md). Time does not average it away; only
+method, anytime-valid or not, alarms falsely on a third to a half of all days (docs/statistics.md). Time does not average it away; only
 other replicas do.
 """
 

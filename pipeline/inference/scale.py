@@ -1,8 +1,9 @@
 """Block contrasts in, the standard deviation that the next one should have out: predictable, and not widened by the shift it must show.
 
 Half squared differences of contrasts k blocks apart, k = 1..K, measure the variance: a lasting shift touches K of them and no more, where a
-centered variance would take in all of it. What requests alone explain (b / n) is split off, so the scale follows the traffic of each block
-(a Bartlett long-run variance, made from differences; docs/statistics.md).
+centered variance would take in all of it. The farther half of the lags gives the variance, the nearer ones how much of it neighbors share
+(a Bartlett long-run variance). What requests alone explain (b / n) is split off, so the scale follows the traffic of each block
+(docs/statistics.md; record 030 says why the far lags are averaged).
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def inflation(state: State) -> Reals:
     """By how much the variance of a sum of contrasts exceeds that of independent ones, per stream: 1..8, kappa in docs/statistics.md."""
     count = state.recent.shape[1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        correlations = 1.0 - state.squares[:, :-1] / state.squares[:, -1:]
+        correlations = 1.0 - state.squares[:, :-1] / _far(state)[:, None]
     near = 1.0 - np.arange(1, count) / count
     return np.asarray(np.clip(1.0 + 2.0 * correlations @ near, 1.0, MOST_INFLATION))
 
@@ -77,7 +78,7 @@ def inflation(state: State) -> Reals:
 def long_run_variance(state: State) -> Reals:
     """Variance of a contrast times `inflation`, per stream; NaN before the first difference."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(inflation(state) * state.squares[:, -1] / state.weight)
+        return np.asarray(inflation(state) * _far(state) / state.weight)
 
 
 def update(state: State, difference: Reals, ih: Reals, b: Reals, frozen: Truths | bool = False, half_life_blocks: float = np.inf) -> State:
@@ -101,3 +102,8 @@ def update(state: State, difference: Reals, ih: Reals, b: Reals, frozen: Truths 
         thinness=state.thinness * fade + np.where(learning, ih, 0.0),
         seen=state.seen + told,
     )
+
+
+def _far(state: State) -> Reals:
+    """The sum of half squared differences at the farther half of the lags, their mean."""
+    return np.asarray(state.squares[:, (state.squares.shape[1] + 1) // 2 :].mean(axis=1))

@@ -8,7 +8,7 @@ from its own series, as any stream's does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -77,8 +77,8 @@ def total(
     number = level(treated.n, control.n, weight, parents)
     groups = parents[number - 1] if number > 0 else np.arange(len(weight))
     count = int(groups.max(initial=-1)) + 1
-    mine, theirs = (Sums(*(collapse(values, groups, count) for values in astuple(arm))) for arm in (treated, control))
-    earlier = Reference(*(collapse(values, groups, count) for values in astuple(reference)))
+    mine, theirs = (Sums(*(collapse(getattr(arm, one.name), groups, count) for one in fields(Sums))) for arm in (treated, control))
+    earlier = Reference(*(collapse(getattr(reference, one.name), groups, count) for one in fields(Reference)))
     told = contrast.block(mine, theirs, earlier, theta0, sign)
     return standardized(told.difference, mine.n, theirs.n, told.b, collapse(weight, groups, count), theta0), number
 
