@@ -27,7 +27,9 @@ def is_gain_above(condition: Condition, metric: Metric) -> bool:
 
 
 def holds(policy: Policy, condition: Condition, effects: Effects) -> bool | None:
-    """Whether a condition holds at this block: an interval wholly past its limit, or a value past its threshold.
+    """Whether a condition holds at this block: evidence past its limit, an interval wholly past it, or a value past its threshold.
+
+    Evidence decides where there is any: an interval over the last blocks, looked at again and again, alarms far more often than it says.
 
     None where it cannot be told: not measured, too little of it, or nothing to compare with.
     """
@@ -38,9 +40,11 @@ def holds(policy: Policy, condition: Condition, effects: Effects) -> bool | None
         return None
     if limit is None:
         return past(effect.value_a, condition.is_ == "above", condition.threshold)
-    if is_gain_above(condition, metric):
-        return past(effect.gain_low, True, limit)
-    return past(effect.gain_high, False, limit)
+    above = is_gain_above(condition, metric)
+    evident = effect.is_evident(limit, above=above)
+    if evident is not None:
+        return evident
+    return past(effect.gain_low if above else effect.gain_high, above, limit)
 
 
 def explain(policy: Policy, condition: Condition, effects: Effects) -> str:
@@ -55,11 +59,18 @@ def explain(policy: Policy, condition: Condition, effects: Effects) -> str:
         return short[1]
     if compared:
         if effect.gain_low is not None:
-            return wording.compared(effect)
+            return "; ".join(filter(None, (wording.compared(effect), _turn(policy, condition, effects))))
         return wording.no_interval(effect) if effect.controlled else wording.not_compared(effect.metric, effect.note)
     if effect.value_a is None or condition.threshold is None:
         return f"{wording.label(condition.metric)} not measured"
     return wording.against_threshold(metric, effect.value_a, condition.threshold)
+
+
+def _turn(policy: Policy, condition: Condition, effects: Effects) -> str:
+    """Since when a compared effect is past a condition, where that is evident: the interval is of two hours, some of them before."""
+    effect, metric = effects[effect_name(condition.metric)], by_name()[condition.metric]
+    is_worse = not is_gain_above(condition, metric) and effect.evidence_below is not None
+    return wording.since_turn(effect) if is_worse and holds(policy, condition, effects) else ""
 
 
 def past(value: float | None, above: bool, limit: float | None) -> bool | None:

@@ -32,7 +32,7 @@ select policy, lever, segment, max(decided_at) as written_at from verdicts where
 _EFFECTS = """
 select lever, segment, until as block_ended_at,
     metric, since, until, blocks, n_a, n_b, value_a, value_b, gain, gain_low, gain_high, basis, coverage, note,
-    trap, upstream, trapped_share
+    trap, upstream, trapped_share, evidence_below, evidence_above, tests, turned_blocks, turned_gain
 from effects join (select unnest($levers) as lever, unnest($starts) as start) using (lever)
 where arm_a = 'treated' and until > $earliest and until > start
 order by until, lever, segment

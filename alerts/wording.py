@@ -50,6 +50,13 @@ def compared(effect: Effect) -> str:
     return f"{text}, {blocks(effect.blocks)}"
 
 
+def since_turn(effect: Effect) -> str:
+    """What is known of a lever that may have become worse: `gain -24 % since it turned, 9 blocks ago`; empty where it has not."""
+    if not effect.turned_blocks or effect.turned_gain is None:
+        return ""
+    return f"gain {percent(effect.turned_gain)} % since it turned, {blocks(effect.turned_blocks)} ago"
+
+
 def against_threshold(metric: Metric, number: float, threshold: float) -> str:
     """One arm's value beside its threshold: `acceptance length 1.1 against a threshold of 1.25`."""
     return f"{label(metric.name)} {value(number, metric.unit)} against a threshold of {value(threshold, metric.unit)}"

@@ -17,16 +17,17 @@ import calibrate_earlier as earlier
 import inference_naive as naive
 import numpy as np
 import numpy.typing as npt
-from inference_days import SCENARIOS, days, harmed
+from calibrate_table import against, alike, delay, ever, header, row, shown
+from inference_days import SCENARIOS, days, harmed, on_end
 from inference_ratios import acceptance_days
-from inference_watch import ACCEPTANCE, Alarms, blocks, delays, since_start, watch
+from inference_watch import ACCEPTANCE, Alarms, since_start, watch
 from scipy.stats import binom
 
-from pipeline.inference import multiplicity
+from pipeline.inference import detector, multiplicity
 
 Reals = npt.NDArray[np.float64]
 SEED = 20_000
-CHANGED_AT, TURNED_AT = 600, 900  # minutes
+CHANGED_AT, TURNED_AT, WEEK_TURNED_AT = 600, 900, 6_000  # minutes
 EFFECTS = (0.05, 0.10, 0.20)
 BLOCKS = {
     "N3 heavy tail": (10,),
@@ -136,10 +137,22 @@ def methods(count: int) -> Iterator[str]:
         )
 
 
+def weeks(count: int) -> Iterator[str]:
+    """Five days on end a stream: false alarms a day, and how soon a lever that paid for four days is found harmful."""
+    yield from header(
+        "5 days on end", "false a day, harm", "false a day, benefit", "gain 10 %, then +5 %: p50/p90, min", "gain 20 %, then +10 %"
+    )
+    for name in ("N1 base", "N2 rotating"):
+        plain = on_end(days(SCENARIOS[name], range(SEED, SEED + count - count % 5)), 5)
+        rates = [f"{rate / 5:.3f}" for rate in watch(plain, 5).at_all()]
+        turned = [harmed(harmed(plain, -gain, 0, WEEK_TURNED_AT), loss, WEEK_TURNED_AT) for gain, loss in ((0.10, 0.05), (0.20, 0.10))]
+        yield row(name, *rates, *(delay(watch(chosen, 5).harm, WEEK_TURNED_AT) for chosen in turned))
+
+
 def ratios(count: int) -> Iterator[str]:
-    """Draft acceptance of two arms, while what is talked about drifts."""
+    """Draft acceptance of two arms, while what is talked about drifts; delays of a fifth of the days, which must be drawn anew."""
     plain = acceptance_days(range(SEED, SEED + count))
-    worse = {effect: acceptance_days(range(SEED, SEED + count), effect, CHANGED_AT) for effect in EFFECTS}
+    worse = {effect: acceptance_days(range(SEED, SEED + count // 5), effect, CHANGED_AT) for effect in EFFECTS}
     yield from header(
         "draft acceptance, block, min", "false, harm", "false, benefit", *(f"-{effect:.0%}: p50/p90, min" for effect in EFFECTS)
     )
@@ -167,8 +180,6 @@ def families(count: int) -> Iterator[str]:
 
 
 def _family(rng: np.random.Generator, correlation: float) -> tuple[float, float, float, float]:
-    from pipeline.inference import detector
-
     harm = np.arange(200) < 20
     log_m, top = detector.start(200), np.full(200, -np.inf)
     for _ in range(288):
@@ -180,56 +191,12 @@ def _family(rng: np.random.Generator, correlation: float) -> tuple[float, float,
     return (believed & ~harm).sum() / max(believed.sum(), 1), believed[harm].mean(), float(latched[~harm].any()), latched[harm].mean()
 
 
-def alike(plain: Reals, minutes: int) -> float:
-    """The median over days of the correlation of a block's contrast with the next one's."""
-    found = np.array([block.difference for block in blocks(plain, minutes)])[1:]
-    centered = found - np.nanmean(found, axis=0)
-    return float(np.median(np.nansum(centered[1:] * centered[:-1], axis=0) / np.nansum(centered**2, axis=0)))
-
-
-def ever(found: Alarms) -> float:
-    """The share of days with an alarm on either side."""
-    return float(np.mean(np.isfinite(np.minimum(found.harm, found.benefit))))
-
-
-def delay(alarmed: Reals, changed_at: int) -> str:
-    """p50/p90 of the delay in minutes, and how many found it in the rest of the day where not all did."""
-    found = delays(alarmed, changed_at)
-    share = float(np.mean(np.isfinite(found)))
-    low, high = (f"{value:.0f}" if np.isfinite(value) else "-" for value in np.quantile(found, [0.5, 0.9], method="inverted_cdf"))
-    return f"{low}/{high}" + (f" ({share:.0%} found)" if share < 0.995 else "")
-
-
-def against(rate: float, was: float | None, count: int, count_before: int) -> str:
-    """The rate, marked where it is worse than before by more than 3 standard errors of the difference."""
-    if was is None:
-        return f"{rate:.3f}"
-    both = (rate * count + was * count_before) / (count + count_before)
-    error = np.sqrt(both * (1 - both) * (1 / count + 1 / count_before))
-    return f"{rate:.3f}" + (" (!)" if rate - was > 3 * error else "")
-
-
-def shown(was: float | None) -> str:
-    """An earlier rate, if there is one."""
-    return "" if was is None else f"{was:.3f}"
-
-
-def header(*cells: str) -> Iterator[str]:
-    """The head of a table."""
-    yield row(*cells)
-    yield "|---" * len(cells) + "|"
-
-
-def row(*cells: str) -> str:
-    """One line of a table."""
-    return f"| {' | '.join(cells)} |"
-
-
 PARTS: dict[str, Callable[[int], Iterator[str]]] = {
     "usual": usual,
     "intervals": intervals,
     "alarms": alarms,
     "methods": methods,
+    "weeks": weeks,
     "ratios": ratios,
     "neighbors": neighbors,
     "families": families,

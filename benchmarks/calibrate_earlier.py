@@ -1,4 +1,4 @@
-"""The figures by which the statistics were chosen, to hold new ones against: false alarms a day and delays in minutes, other code and seeds."""
+"""The figures by which the statistics were chosen, to hold new ones against: false alarms a day, delays in minutes; of other code."""
 
 from __future__ import annotations
 

@@ -60,20 +60,28 @@ def tails(count: int) -> Iterator[str]:
 
 
 def percentiles(count: int) -> Iterator[str]:
-    """Intervals of percentiles without an effect, looked at each hour from the fourth on."""
-    yield from header("percentile", "treated / control misses 1 on so many days", "width at the day's end (high / low)")
-    for share in EARLIER:
-        missed, widths = 0, []
-        for seed in range(count):
-            day = tail_days(SCENARIOS["N1 base"], [SEED + seed])[0].astype(np.float64)
-            looks = [_ratio(day[:until], share) for until in range(48, len(day) + 1, 12)]
-            missed += any(not one.low <= 1.0 <= one.high for one in looks)
-            widths.append(looks[-1].high / looks[-1].low if looks[-1].low > 0 else np.inf)
-        yield row(f"p{share * 100:g}", f"{missed / count:.3f}", f"{np.median(widths):.2f}")
+    """Intervals of treated's percentile over control's without an effect, looked at each hour from the fourth on."""
+    yield from header("percentile", "made of", "misses 1 on so many days", "width at the day's end (high / low)")
+    looked = {(share, way): [] for share in EARLIER for way in WAYS}
+    for seed in range(count):
+        day = tail_days(SCENARIOS["N1 base"], [SEED + seed])[0].astype(np.float64)
+        for (share, way), kept in looked.items():
+            kept.append([WAYS[way](day[:until], share) for until in range(48, len(day) + 1, 12)])
+    for (share, way), kept in looked.items():
+        missed = np.mean([any(not one.low <= 1.0 <= one.high for one in looks) for looks in kept])
+        widths = [looks[-1].high / looks[-1].low if looks[-1].low > 0 else np.inf for looks in kept]
+        yield row(f"p{share * 100:g}", way, f"{missed:.3f}", f"{np.median(widths):.2f}")
 
 
-def _ratio(day: Reals, share: float) -> quantile.Bounds:
+def _apart(day: Reals, share: float) -> quantile.Bounds:
     return quantile.ratio(*(quantile.bounds(day[:, arm], EDGES, share, 0.025) for arm in (TREATED, CONTROL)))
+
+
+def _paired(day: Reals, share: float) -> quantile.Bounds:
+    return quantile.paired_ratio(day[:, TREATED], day[:, CONTROL], EDGES, share, 0.05)
+
+
+WAYS = {"an interval for each arm": _apart, "pairs of blocks": _paired}
 
 
 def errors(count: int) -> Iterator[str]:

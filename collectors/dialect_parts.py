@@ -16,7 +16,8 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One attribute that carries a signal, and the unit it arrives in.
 
     `pattern` has one group: the part of the text that is meant. `missing` is the number that stands for none. `since` and `until`
-    (exclusive) are versions between which the key has this meaning.
+    (exclusive) are versions between which the key has this meaning. `absent` is the number that a sender means by leaving the key out of a
+    span that has the key `beside`.
     """
 
     key: str
@@ -26,6 +27,8 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing: float | None = None
     since: str = ""
     until: str = ""
+    absent: float | None = None
+    beside: str = ""
 
 
 class Where(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -105,6 +105,7 @@ def _check_signals(name: str, signals: dict[str, tuple[Source, ...]]) -> None:
                 if re.compile(source.pattern).groups != 1:
                     msg = f"engines/{name}: signal {signal!r}: pattern {source.pattern!r} of {source.key!r} has not one group"
                     raise DialectError(msg)
+            _check_absent(f"engines/{name}: signal {signal!r}", signal, source)
             _check_version(f"engines/{name}: signal {signal!r}: since", source.since)
             _check_version(f"engines/{name}: signal {signal!r}: until", source.until)
 
@@ -113,6 +114,15 @@ def _check_unit(where: str, signal: str, unit: str, key: str) -> None:
     taken = TEXT_UNITS if SIGNALS[signal] == "text" else tuple(FACTORS)
     if unit not in taken:
         msg = f"{where}: unit {unit!r} of {key!r}; taken: {', '.join(taken)}"
+        raise DialectError(msg)
+
+
+def _check_absent(where: str, signal: str, source: Source) -> None:
+    if (source.absent is None) != (not source.beside):
+        msg = f"{where}: 'absent' of {source.key!r} needs 'beside', the key that shows that it was left out, and the other way round"
+        raise DialectError(msg)
+    if source.absent is not None and (SIGNALS[signal] == "text" or source.of != "span"):
+        msg = f"{where}: 'absent' of {source.key!r} is a number, of an attribute of the span itself"
         raise DialectError(msg)
 
 

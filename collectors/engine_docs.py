@@ -98,7 +98,8 @@ def _source(source: Source) -> str:
     told += f", the part `{_cell(source.pattern)}`" if source.pattern else ""
     told += f" from {source.since}" if source.since else ""
     told += f" before {source.until}" if source.until else ""
-    return told + (f" ({source.missing:g} is none)" if source.missing is not None else "")
+    told += f" ({source.missing:g} is none)" if source.missing is not None else ""
+    return told + (f" ({source.absent:g} where it is absent beside `{source.beside}`)" if source.absent is not None else "")
 
 
 def _event(event: EventRule) -> tuple[str, str]:

@@ -53,6 +53,7 @@ SIGNALS: dict[str, SignalType] = {
     "chunk_gap_p99_s": "real",
     "chunk_gap_max_s": "real",
     "stall_s": "real",
+    "inferred": "text",  # signals that a span says by leaving an attribute out (`Source.absent`), joined by commas
 }
 
 # What one native unit is in the canonical one. Text units have no factor. `rust_duration` is a text with its unit in it ("58.4ms"), `flag`

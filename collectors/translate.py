@@ -17,7 +17,7 @@ from collectors.event_signals import said_by_events
 from collectors.facts import Said
 from collectors.lookup import Lookup, Mask, places
 from collectors.readings import Reals, numbers
-from collectors.signals import SIGNALS
+from collectors.signals import FACTORS, SIGNALS
 from collectors.telling import told
 
 PHASES = {"prefill": "prefill", "decode": "decode"}
@@ -38,6 +38,7 @@ def spoken(tables: Tables, dialects: tuple[Dialect, ...], facts: Deployment, sai
     dialect_of, rule_of = told(lookup, dialects, facts, said.dialect)
     rules = [rule for dialect in dialects for rule in dialect.spans]
     columns = {signal: _Column(lookup, kind) for signal, kind in SIGNALS.items()}
+    inferred: list[tuple[str, Mask]] = []
     speaking = [(index, dialects[index], dialect_of == index) for index in np.unique(dialect_of).tolist() if index >= 0]
     for signal, column in columns.items():
         for place, source in enumerate(facts.signals.get(signal, ())):
@@ -47,10 +48,14 @@ def spoken(tables: Tables, dialects: tuple[Dialect, ...], facts: Deployment, sai
             column.read(structs.replace(source, of="resource"), None)
         for index, dialect, theirs in speaking:
             for source in dialect.signals.get(signal, ()):
-                column.read(source, _meant(lookup, source, theirs, index, dialect))
+                meant = _meant(lookup, source, theirs, index, dialect)
+                column.read(source, meant)
+                if source.absent is not None:
+                    inferred.append((signal, column.infer(source, source.absent, meant)))
     _read_rules(columns, rule_of, rules, tables)
     for signal, more in (*said_by_events(lookup, dialect_of, dialects), *said.defaults.items()):
         columns[signal].fill(more)
+    columns["inferred"].fill(_named(inferred, lookup.count))
     signals = pl.DataFrame([column.series(signal) for signal, column in columns.items()])
     signals = _with_our_words(signals, dialect_of, dialects)
     names = pl.Series([dialect.speaks_for or dialect.dialect for dialect in dialects], dtype=pl.String)
@@ -80,6 +85,15 @@ class _Column:
         else:
             rows = row_of if every else row_of[known]
             self.fill(_spread(numbers(self._lookup.tables, rows, source), known, every))
+
+    def infer(self, source: Source, absent: float, meant: Mask) -> Mask:
+        """Fills what a span means that has `beside` and not the key; gives which spans those are."""
+        left_out = meant & self._lookup.has(source.beside) & ~self._lookup.has(source.key)
+        if self._numbers is not None:
+            left_out &= np.isnan(self._numbers)
+        if left_out.any():
+            self.fill(np.where(left_out, absent * FACTORS[source.unit], np.nan))
+        return left_out
 
     def fill(self, said: Reals | pl.Series) -> None:
         """Takes values for the spans that have none."""
@@ -128,6 +142,15 @@ def _meant(lookup: Lookup, source: Source, meant: Mask, index: int, dialect: Dia
         if source.until:
             meant = meant & ~newest & (version < version_key(source.until))
     return meant
+
+
+def _named(inferred: list[tuple[str, Mask]], count: int) -> pl.Series:
+    """For each span the signals that it said by leaving them out, joined by commas; null where there is none."""
+    columns = [pl.Series(signal, [signal]).new_from_index(0, count).set(~pl.Series(mask), None) for signal, mask in inferred if mask.any()]
+    if not columns:
+        return _nulls(pl.String, count, "inferred")
+    named = pl.DataFrame(columns).select(pl.concat_str(pl.all(), separator=",", ignore_nulls=True).alias("inferred"))
+    return named["inferred"].replace("", None)
 
 
 def _read_rules(columns: dict[str, _Column], rule_of: Ints, rules: list[SpanRule], tables: Tables) -> None:

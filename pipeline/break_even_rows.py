@@ -39,9 +39,7 @@ SCHEMA = pl.Schema(
         "note": pl.String(),
     }
 )
-
-
-TOLD = {name: SCHEMA[name] for name in ("pays_edge", "loses_edge", "state", "note")} | {"signs": pl.String()}
+_TOLD = {name: SCHEMA[name] for name in ("pays_edge", "loses_edge", "state", "note")} | {"signs": pl.String()}
 
 
 def rows(kept: Kept, axis: Axis, buckets: Buckets, alpha: float = ALPHA) -> pl.DataFrame:
@@ -53,26 +51,24 @@ def rows(kept: Kept, axis: Axis, buckets: Buckets, alpha: float = ALPHA) -> pl.D
     `partly`, `not resolved yet`, `refuted`.
     """
     band = kept.band(falls=axis.falls, alpha=alpha)
-    count = len(kept.pairs)
-    if not count:
+    if not kept.pairs:
         return pl.DataFrame(schema=SCHEMA)
-    point, line_point = _points(kept.gains, band, axis, buckets)
+    told = pl.DataFrame([_told(band, place, axis, buckets) for place in range(len(kept.pairs))], schema=_TOLD)
+    numbers = {"blocks": kept.gains.n, "gains": kept.gains.mean(), "gains_low": band.low, "gains_high": band.high}
+    points = dict(zip(("point", "line_point"), _points(kept.gains, band, axis, buckets), strict=True))
+    levers, segments = zip(*kept.pairs, strict=True)
     same = {"key": axis.key, "metric": axis.metric, "basis": "control" if axis.is_judged else "descriptive"}
-    lists = {"blocks": kept.gains.n, "gains": kept.gains.mean(), "gains_low": band.low, "gains_high": band.high}
-    columns = {
-        "lever": [lever for lever, _ in kept.pairs], "segment": [segment for _, segment in kept.pairs], "since": kept.since,
-        "until": kept.until, "point": point, "line_point": line_point,
-    }  # fmt: skip
-    told = pl.DataFrame([_told(band, place, axis, buckets) for place in range(count)], schema=TOLD)
-    found = pl.DataFrame({**columns, **{name: pl.Series(values).arr.to_list() for name, values in lists.items()}}).hstack(
-        told.with_columns(pl.col("signs").str.split(" "))
+    found = pl.DataFrame(
+        {"lever": levers, "segment": segments, "since": kept.since, "until": kept.until, **points}
+        | {name: pl.Series(values).arr.to_list() for name, values in numbers.items()}
     )
-    made = found.with_columns(
-        *(pl.lit(word).alias(name) for name, word in same.items()), pl.lit(pl.Series([buckets.names])).alias("buckets")
+    made = found.hstack(told.with_columns(pl.col("signs").str.split(" "))).with_columns(
+        *(_finite(name) for name in points),
+        *(_finite_lists(name) for name in numbers),
+        *(pl.lit(word).alias(name) for name, word in same.items()),
+        pl.lit(pl.Series([buckets.names])).first().alias("buckets"),
     )
-    return made.with_columns(_finite("point"), _finite("line_point"), *(_finite_lists(name) for name in lists)).select(
-        pl.col(name).cast(kind) for name, kind in SCHEMA.items()
-    )
+    return made.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
 
 
 def _told(band: Band, place: int, axis: Axis, buckets: Buckets) -> dict[str, Any]:

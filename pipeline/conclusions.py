@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 PAIRS = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
-SKEW_S = 0.1  # a span that began this long before the one that called it: the clocks of two hosts differ
+SKEW_S = 0.1  # a span that reaches this far out of the one that called it, at either end: the clocks of two hosts differ
 
 
 def concluded(requests: pl.DataFrame) -> pl.DataFrame:
@@ -103,7 +103,7 @@ def _is_prefill_alone() -> pl.Expr:
 
 def _with_flags(requests: pl.DataFrame) -> pl.DataFrame:
     negative = (pl.col("ttft_s") < 0) | (pl.col("e2e_s") < 0) | (pl.col("decode_s") < 0)
-    skewed = pl.col("legs_contradict") | pl.col("ran_backwards") | (pl.col("lead_s") > SKEW_S)
+    skewed = pl.col("legs_contradict") | pl.col("ran_backwards") | (pl.col("outside_s") > SKEW_S)
     flags = {
         "multi_sample": pl.col("authority_legs") > 1,
         "preempted": pl.col("preemptions") > 0,

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.inference import block_length, contrast, detector, interval, scale
+from pipeline.inference import block_length, contrast, detector, interval, scale, turn
 from pipeline.inference.multiplicity import bonferroni_threshold
 from pipeline.measure import BLOCK_S, REQUESTS
 from pipeline.metrics import by_name
@@ -33,9 +33,9 @@ ROTATION_S = 1800.0
 LAGS = scale.lags(BLOCK_S, ROTATION_S)
 BEYOND = 2.0
 """How far past the threshold the logarithm of evidence grows: what spoke for a lever for weeks must not outweigh an hour against it."""
-LAYOUT = 1
+LAYOUT = 2
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-STREAM_WIDTH = 6 + 2 * LAGS + 4 + len(NULLS) * 2 * len(detector.LAM) + 3
+STREAM_WIDTH = 6 + 2 * LAGS + 4 + len(NULLS) * 2 * len(detector.LAM) + 3 + 4
 _HALF_LIFE_BLOCKS = scale.HALF_LIFE_S / BLOCK_S
 
 Reals = npt.NDArray[np.float64]
@@ -56,6 +56,7 @@ class Streams:
     scale: scale.State
     log_m: Reals
     running: interval.Running
+    turned: turn.State
 
     @classmethod
     def start(cls, pairs: Iterable[Pair] = ()) -> Streams:
@@ -71,12 +72,13 @@ class Streams:
             scale.State.start(count, LAGS),
             log_m,
             interval.Running.start(count),
+            turn.State.start(count),
         )
 
     def numbers(self) -> Reals:
         """All that is kept as one row of numbers a pair, in an order that `LAYOUT` names."""
         of_pairs = [self.open.sums, self.open.control_n[:, None], self.open.blocks[:, None].astype(np.float64)]
-        parts = [*self._reference(), *self._scale(), self.log_m, *self._running()]
+        parts = [*self._reference(), *self._scale(), self.log_m, *self._running(), *self._turned()]
         columns = [part.reshape(len(part), int(np.prod(part.shape[1:]))) for part in parts]
         of_streams = np.concatenate(columns, axis=1).reshape(len(self.pairs), len(METRICS) * STREAM_WIDTH)
         return np.concatenate([*of_pairs, of_streams], axis=1)
@@ -87,8 +89,8 @@ class Streams:
         width, count = len(RAW) * len(ARMS) * len(SUMS), len(pairs) * len(METRICS)
         held = block_length.Open(numbers[:, :width], numbers[:, width], numbers[:, width + 1].astype(np.int64))
         rest = numbers[:, width + 2 :].reshape(count, STREAM_WIDTH)
-        edges = np.cumsum([6, LAGS, LAGS, 4, len(NULLS) * 2 * len(detector.LAM)])
-        reference, recent, squares, told, log_m, running = np.split(rest, edges, axis=1)
+        edges = np.cumsum([6, LAGS, LAGS, 4, len(NULLS) * 2 * len(detector.LAM), 3])
+        reference, recent, squares, told, log_m, running, turned = np.split(rest, edges, axis=1)
         return cls(
             tuple(pairs),
             tuple(until),
@@ -97,6 +99,7 @@ class Streams:
             scale.State(recent, squares, told[:, 0], told[:, 1], told[:, 2], told[:, 3].astype(np.int64)),
             log_m.reshape(count, len(NULLS), 2, len(detector.LAM)),
             interval.Running(*running.T),
+            turn.State(*turned.T),
         )
 
     def _reference(self) -> list[Reals]:
@@ -109,6 +112,9 @@ class Streams:
 
     def _running(self) -> list[Reals]:
         return [self.running.n, self.running.s, self.running.ss]
+
+    def _turned(self) -> list[Reals]:
+        return [self.turned.total, self.turned.n, self.turned.difference, self.turned.share]
 
 
 def with_pairs(streams: Streams, pairs: Iterable[Pair]) -> Streams:
@@ -126,7 +132,8 @@ def advanced(streams: Streams, cells: pl.DataFrame, ended_at: datetime) -> tuple
 
     `cells` are those of the block, replicas summed: lever, segment, metric, arm and SUMS. A pair that has seen a later block is left as it
     is. Columns: `evidence` (of a gain below 0: M over the blocks of a cycle), `evidence_below` and `evidence_above` (logarithms of M, one
-    per null), `tests` (segments of the lever that are told apart), `blocks_seen`. Null while the scale is not known yet.
+    per null), `tests` (segments of the lever that are told apart), `blocks_seen`, and since when the lever may be worse than control:
+    `turned_blocks`, with the gain since then, `turned_gain`. Evidence is null while the scale is not known yet.
     """
     armed = cells.filter(pl.col("arm").is_in(ARMS))
     both = armed.filter(pl.col("metric") == REQUESTS).group_by("lever", "segment").agg(pl.col("arm").n_unique().alias("arms"))
@@ -170,9 +177,10 @@ def _arrays(pairs: Sequence[Pair], cells: pl.DataFrame) -> tuple[Reals, Reals]:
 def _contrasted(streams: Streams, said: Reals) -> Streams:
     """Every metric's arms of the blocks that were closed now, against every null."""
     treated, control = _arm_sums(said)
-    sign = np.tile([-1.0 if by_name()[metric].better == "higher" else 1.0 for metric in METRICS], len(streams.pairs))
+    sign = _signs(len(streams.pairs))
     plain = contrast.block(treated, control, streams.reference, 1.0, sign)
     log_m, least, most = streams.log_m.copy(), detector.threshold(BLOCKS_A_CYCLE, ALPHA), _most(streams.pairs)
+    spread = scale.sd(streams.scale, plain.ih)
     for place, null in enumerate(NULLS):
         against = contrast.block(treated, control, streams.reference, contrast.theta0(null, sign), sign) if null else plain
         z = against.difference / scale.sd(streams.scale, against.ih)
@@ -185,6 +193,7 @@ def _contrasted(streams: Streams, said: Reals) -> Streams:
         scale=scale.update(streams.scale, plain.difference, plain.ih, plain.b, frozen, _HALF_LIFE_BLOCKS),
         log_m=log_m,
         running=streams.running.add(plain.difference),
+        turned=turn.step(streams.turned, plain.difference / spread, plain.difference, plain.share),
     )
 
 
@@ -202,6 +211,10 @@ def _arm_sums(said: Reals) -> tuple[contrast.Sums, contrast.Sums]:
     return arms[0].charged(each.reshape(-1)), arms[1]
 
 
+def _signs(pairs: int) -> Reals:
+    return np.tile([-1.0 if by_name()[metric].better == "higher" else 1.0 for metric in METRICS], pairs)
+
+
 def _most(pairs: Sequence[Pair]) -> Reals:
     """The logarithm at which each stream's evidence stops growing: a little past where it may latch an action beside its lever's others."""
     counts = Counter(lever for lever, _ in pairs)
@@ -216,6 +229,7 @@ def _told(streams: Streams, here: npt.NDArray[np.bool_]) -> pl.DataFrame:
     chosen = np.repeat(here, len(METRICS))
     logs = detector.log_e(streams.log_m[chosen].reshape(-1, len(detector.LAM))).reshape(-1, len(NULLS), 2)
     known = pl.Series(np.isfinite(logs).all(axis=(1, 2)))
+    difference, share = (one[chosen] for one in turn.means(streams.turned))
     pairs = [pair for pair, is_here in zip(streams.pairs, here, strict=True) if is_here]
     named = pl.DataFrame(pairs, schema=["lever", "segment"], orient="row").with_columns(pl.len().over("lever").alias("tests"))
     told = named.select(pl.all().repeat_by(len(METRICS)).explode()).with_columns(
@@ -224,6 +238,8 @@ def _told(streams: Streams, here: npt.NDArray[np.bool_]) -> pl.DataFrame:
         pl.Series("evidence_below", np.ascontiguousarray(logs[:, :, 0])).cast(pl.List(pl.Float64)),
         pl.Series("evidence_above", np.ascontiguousarray(logs[:, :, 1])).cast(pl.List(pl.Float64)),
         pl.Series("blocks_seen", streams.running.n[chosen].astype(np.int64)),
+        pl.Series("turned_blocks", streams.turned.n[chosen].astype(np.int64)),
+        pl.Series("turned_gain", contrast.gain(difference, share, _signs(len(pairs)))).fill_nan(None),
     )
     spoken = [pl.when(known).then(name).alias(name) for name in ("evidence", "evidence_below", "evidence_above")]
     return told.with_columns(spoken).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
@@ -239,5 +255,7 @@ SCHEMA = pl.Schema(
         "evidence_below": pl.List(pl.Float64()),
         "evidence_above": pl.List(pl.Float64()),
         "blocks_seen": pl.Int64(),
+        "turned_blocks": pl.Int64(),
+        "turned_gain": pl.Float64(),
     }
 )

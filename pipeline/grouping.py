@@ -19,31 +19,43 @@ def with_request(spans: pl.DataFrame) -> pl.DataFrame:
 
     A span belongs to the topmost span above it that a client, gateway, tap or engine sent for a request, its `top`; which tops are
     one request says `joining`. `phase` is the span's own, else that of the nearest span above it that is of one leg of a pair, else
-    its pool, else what the legs' order tells. Spans of another rank's copy, and what lies below them, are left out. `lead_s` says how
-    long a span began before its top.
+    its pool, else what the legs' order tells; `is_of_pool` says that its pool did. Spans of another rank's copy, and what lies below
+    them, are left out. `outside_s` says how far a span reaches out of its top.
     """
     spans = spans.sort("trace_id", "started_at", "span_id")  # so that the order of arrival decides nothing
     spans = spans.with_row_index("row").with_columns(pl.col("row").cast(pl.Int64))
     is_head = spans["role"].is_in(list(HEAD_ROLES)).fill_null(False).to_numpy()
     parents = _parents(spans)
     top = _topmost(parents, is_head)
-    spans = spans.with_columns(pl.Series("top", top), _phases(spans, parents))
+    spans = spans.with_columns(pl.Series("top", top), *_phases(spans, parents))
     is_copy = _below(parents, (spans["role"] == "duplicate").fill_null(False).to_numpy())
     spans = inferred_phases(spans.filter((pl.col("top") >= 0) & ~pl.Series(is_copy)))
-    heads = spans.filter(pl.col("row") == pl.col("top"))
-    began = heads.select(pl.col("row").alias("top"), pl.col("started_at").alias("top_started_at"))
-    spans = spans.join(groups_of(spans), on="top", how="left").join(began, on="top", how="left")
-    lead = (pl.col("top_started_at") - pl.col("started_at")).dt.total_microseconds() / 1e6
-    return spans.with_columns(lead.alias("lead_s")).drop("top_started_at")
+    return _beside_their_tops(spans.join(groups_of(spans), on="top", how="left"))
 
 
-def _phases(spans: pl.DataFrame, parents: Ints) -> pl.Series:
-    """The leg of each span: its own word, else the nearest word above it, else its pool's."""
+def _beside_their_tops(spans: pl.DataFrame) -> pl.DataFrame:
+    """The spans with `outside_s`: how long one began before its top, or ended after it.
+
+    One that is longer than its top says nothing by its end, nor does one whose caller went away: the engine went on.
+    """
+    gave_up = (pl.col("outcome") == "aborted").fill_null(False) | (pl.col("status") == "error").fill_null(False)
+    tops = spans.filter(pl.col("row") == pl.col("top"))
+    tops = tops.select("top", pl.col("started_at").alias("since"), pl.col("ended_at").alias("until"), gave_up.alias("gave_up"))
+    spans = spans.join(tops, on="top", how="left", maintain_order="left")
+    before_s = (pl.col("since") - pl.col("started_at")).dt.total_microseconds() / 1e6
+    after_s = (pl.col("ended_at") - pl.col("until")).dt.total_microseconds() / 1e6
+    fits = (pl.col("ended_at") - pl.col("started_at") <= pl.col("until") - pl.col("since")) & ~pl.col("gave_up")
+    outside_s = pl.max_horizontal(before_s, pl.when(fits).then(after_s))
+    return spans.with_columns(outside_s.alias("outside_s")).drop("since", "until", "gave_up")
+
+
+def _phases(spans: pl.DataFrame, parents: Ints) -> tuple[pl.Series, pl.Series]:
+    """The leg of each span (its own word, else the nearest word above it, else its pool's), and whether its pool said it."""
     own = spans["phase"]
     if own.null_count() < len(own) and (parents >= 0).any():
         nearest = _nearest(parents, own.is_not_null().to_numpy())
         own = own.gather(pl.Series(nearest).replace(-1, None))
-    return own.fill_null(spans["pool"]).alias("phase")
+    return own.fill_null(spans["pool"]).alias("phase"), (own.is_null() & spans["pool"].is_not_null()).alias("is_of_pool")
 
 
 def _parents(spans: pl.DataFrame) -> Ints:

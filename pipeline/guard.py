@@ -73,7 +73,8 @@ def suspicions(said: pl.DataFrame, samples: pl.DataFrame, recent: pl.DataFrame |
     if samples.is_empty() or said.is_empty():
         return pl.DataFrame(schema=SUSPICIONS)
     whole = said if recent is None else pl.concat([said, recent.select(said.columns)], how="vertical_relaxed")
-    replicas = compared(together(whole), samples).join(said.select("replica", pl.col("requests").alias("now_n")), on="replica", how="left")
+    now = said.select("replica", pl.max_horizontal("requests", "own_n").alias("now_n"))
+    replicas = compared(together(whole), samples).join(now, on="replica", how="left")
     found = [pl.DataFrame(schema=SUSPICIONS)]
     for trap in SERIES_TRAPS:
         fell = replicas.filter(trap.when.fill_null(value=False))

@@ -17,6 +17,7 @@ _EXCESS = _LOOKED_UP - _PROMPT
 _MEAN_S = pl.col("series_tpot_s") / pl.col("tpot_s_n")
 _OURS_S = pl.col("tpot_mean_s")
 _IS_MANY = pl.col("looked_up") >= FEW_TOKENS
+_READS_ALL = pl.col("taken_n").fill_null(0) == 0  # a decode worker looks prompts up that came over a link, and has none of them
 
 
 def _percent(share: pl.Expr) -> pl.Expr:
@@ -78,6 +79,7 @@ _HITS = (
         "block_hides_hits",
         ("cached_tokens",),
         _IS_MANY
+        & _READS_ALL
         & (_CACHED == 0)
         & (pl.col("requests") >= FEW_REQUESTS)
         & (_LOOKED_UP.is_not_null() | pl.col("block").is_not_null())
@@ -96,7 +98,7 @@ _HITS = (
     SeriesTrap(
         "block_above_prompts",
         ("cached_tokens",),
-        _IS_MANY & (_CACHED == 0) & (pl.col("requests") >= FEW_REQUESTS) & (pl.col("short_share") > 0.9),
+        _IS_MANY & _READS_ALL & (_CACHED == 0) & (pl.col("requests") >= FEW_REQUESTS) & (pl.col("short_share") > 0.9),
         pl.format(
             "0 of {} tokens hit; {} % of prompts are shorter than one KV block of {} tokens",
             _whole(pl.col("looked_up")), _percent(pl.col("short_share")), pl.col("block"),
@@ -110,6 +112,7 @@ _HITS = (
         "hits_contradict",
         ("cached_tokens",),
         _IS_MANY
+        & _READS_ALL
         & (pl.col("own_n") >= FEW_REQUESTS)
         & _is_most(pl.col("own_prompt"), pl.col("looked_up"))
         & ((pl.col("counted_share") - pl.col("own_share")).abs() > FAR),

@@ -9,7 +9,7 @@ from pipeline.traps import PAIRS
 OWN = ("span", "body", "log", "derived")  # a request's own word, and not a share of a series
 SUMS = pl.Schema({
     "replica": pl.String(), "since": pl.Datetime("us", "UTC"), "until": pl.Datetime("us", "UTC"),
-    "model": pl.String(), "requests": pl.Int64(), "link_peak": pl.Float64(),
+    "model": pl.String(), "requests": pl.Int64(), "taken_n": pl.Int64(), "link_peak": pl.Float64(),
     "block": pl.Int64(), "short": pl.Int64(), "prompt_n": pl.Int64(), "prompt": pl.Float64(),
     "own_n": pl.Int64(), "own_cached": pl.Float64(), "own_prompt": pl.Float64(),
     "drafted_n": pl.Int64(), "own_accepted": pl.Float64(), "own_drafted": pl.Float64(), "accepted": pl.Float64(), "steps": pl.Float64(),
@@ -21,12 +21,18 @@ _KEPT = ("replica", "model")
 
 
 def sums(requests: pl.DataFrame) -> pl.DataFrame:
-    """One row per replica that a request names, as SUMS has it. A prefill or decode replica is named for its link alone."""
-    told = requests.with_columns(_own(column).alias(f"own:{column}") for column in ("cached_tokens", "accepted_tokens"))
+    """One row per replica that a request names, as SUMS has it: `own_*` of the prompts that it read, all else of the requests it answered.
+
+    `taken_n` are those of them whose prompt another replica read. One that answered none is named for what it read and for its link alone.
+    """
+    told = requests.with_columns(
+        *(_own(column).alias(f"own:{column}") for column in ("cached_tokens", "accepted_tokens")),
+        (pl.col("prefill_replica") != pl.col("replica")).fill_null(value=False).alias("is_taken"),
+    )
     served = told.filter(pl.col("replica").is_not_null()).group_by("replica").agg(*_of_requests())
     links = pl.concat([_links(requests, column) for column in ("replica", "prefill_replica", "decode_replica")])
-    of_links = links.group_by("replica").agg(pl.col("link_peak").max(), pl.col("began").min(), pl.col("began").max().alias("last"))
-    both = served.join(of_links, on="replica", how="full", coalesce=True)
+    others = pl.concat([links, _read(told)], how="diagonal").group_by("replica").agg(*_of_others())
+    both = served.join(others, on="replica", how="full", coalesce=True)
     both = both.with_columns(pl.coalesce("since", "began").alias("since"), pl.coalesce("until", "last").alias("until"))
     return both.select(pl.col(name).cast(kind) for name, kind in SUMS.items())
 
@@ -49,7 +55,6 @@ def together(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of_requests() -> list[pl.Expr]:
-    own = pl.col("own:cached_tokens") & (pl.col("prompt_tokens") > 0)
     drafted = pl.col("own:accepted_tokens") & (pl.col("draft_tokens") > 0)
     stepped = pl.col("verify_steps") > 0
     whole_s = (pl.col("e2e_s") / pl.col("output_tokens")).filter(pl.col("output_tokens") >= 2)
@@ -58,13 +63,11 @@ def _of_requests() -> list[pl.Expr]:
         pl.col("started_at").max().alias("until"),
         pl.col("model").drop_nulls().first(),
         pl.len().alias("requests"),
+        pl.col("is_taken").sum().alias("taken_n"),
         pl.col("kv_block_tokens").max().alias("block"),
         (pl.col("prompt_tokens") < pl.col("kv_block_tokens")).sum().alias("short"),
         pl.col("prompt_tokens").count().alias("prompt_n"),
         pl.col("prompt_tokens").sum().alias("prompt"),
-        own.sum().alias("own_n"),
-        pl.col("cached_tokens").filter(own).sum().alias("own_cached"),
-        pl.col("prompt_tokens").filter(own).sum().alias("own_prompt"),
         drafted.sum().alias("drafted_n"),
         pl.col("accepted_tokens").filter(drafted).sum().alias("own_accepted"),
         pl.col("draft_tokens").filter(drafted).sum().alias("own_drafted"),
@@ -75,6 +78,28 @@ def _of_requests() -> list[pl.Expr]:
         whole_s.count().alias("whole_n"),
         whole_s.sum().alias("whole_s"),
     ]
+
+
+def _of_others() -> list[pl.Expr]:
+    own = ("own_n", "own_cached", "own_prompt")
+    period = [pl.col("began").min(), pl.col("began").max().alias("last")]
+    return [pl.col("link_peak").max(), *period, *(pl.col(name).sum() for name in own)]
+
+
+def _read(told: pl.DataFrame) -> pl.DataFrame:
+    """What each request says of the cache of the replica that read its prompt.
+
+    Of a pair all but the last token may be what its decode leg took over (vllm#43370), and is no word on the cache of the other leg.
+    """
+    doubtful = pl.col("is_taken") & (pl.col("cached_tokens") >= pl.col("prompt_tokens") - 1)
+    own = told.filter(pl.col("own:cached_tokens") & (pl.col("prompt_tokens") > 0) & ~doubtful)
+    return own.select(
+        pl.coalesce("prefill_replica", "replica").alias("replica"),
+        pl.col("started_at").alias("began"),
+        pl.lit(1, pl.Int64).alias("own_n"),
+        pl.col("cached_tokens").alias("own_cached"),
+        pl.col("prompt_tokens").alias("own_prompt"),
+    ).filter(pl.col("replica").is_not_null())
 
 
 def _own(column: str) -> pl.Expr:

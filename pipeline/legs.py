@@ -23,6 +23,7 @@ SIGNALS = (*TEXTS, *NUMBERS, "accepted_by_position")
 OF_PREFILL = ("cached_tokens", "queue_s", "prefill_s", "batch_at_admission")
 # The gateway saw all of a request that moved from one engine to another; the last engine took what was done for a part of the prompt.
 OF_WHOLE = ("prompt_tokens", "output_tokens")
+READ_STEPS = 4  # the first step of a leg that took a read prompt is as long as its others, and one step gives a few tokens at most
 RANKS = {"engine": 0, "gateway": 2, "client": 3, "log": 4, "body": 5}
 
 
@@ -82,17 +83,32 @@ def identified(legs: pl.DataFrame) -> pl.DataFrame:
         _first("started_at", prefill).alias("prefill_started_at"),
         (pl.col("ended_at").filter(decode).max() < pl.col("started_at").filter(prefill).min()).alias("legs_contradict"),
         (pl.col("duration_s").filter(timed) < 0).any().alias("ran_backwards"),
-        pl.col("lead_s").filter(engine_leg).max(),
+        pl.col("outside_s").filter(engine_leg).max(),
         pl.col("duration_s").filter(of_authority).max().alias("span_s"),
         (pl.col("status") == "error").filter(is_head | of_authority).any().alias("failed"),
         (pl.col("status") == "error").filter(pl.col("role") == "stage").any().alias("stage_failed"),
         of_authority.sum().alias("authority_legs"),
-        (prefill.any() != decode.any()).alias("half_a_pair"),
+        ((prefill.any() != decode.any()) & ~_has_read().any()).alias("half_a_pair"),
         (other & same & beside).any().alias("told_twice"),
         ((other & ~(same & beside)).any() | (pl.col("retried") > 0).any()).alias("tried_again"),
         pl.coalesce(_first("levers", of_authority), _first("levers", pl.lit(True))).alias("levers"),
         pl.coalesce(_first("arms", of_authority), _first("arms", pl.lit(True))).alias("arms"),
     )  # fmt: skip
+
+
+def _has_read() -> pl.Expr:
+    """Whether a leg on a decode worker read its prompt itself, so that no other leg is missing.
+
+    It has a stage that read, or took far longer to its first token than to others. One of few prompt tokens takes no longer: nothing tells
+    it from half a pair. A leg that calls itself one of a pair, or whose gateway names who read, is one.
+    """
+    of_decode_pool = pl.col("is_of_pool") & (pl.col("phase") == "decode")
+    per_step_s = pl.when(pl.col("verify_steps").max() > 0).then(pl.col("decode_s") / pl.col("verify_steps").max())
+    per_token_s = pl.when(pl.col("output_tokens") >= 2).then(pl.col("decode_s") / (pl.col("output_tokens") - 1))
+    step_s = pl.coalesce(per_step_s, per_token_s)
+    is_long = (pl.col("role") == "engine") & (step_s > 0) & (pl.col("prefill_s") > READ_STEPS * step_s)
+    has_stage = (pl.col("role") == "stage") & pl.col("prefill_s").is_not_null()
+    return of_decode_pool & (is_long.fill_null(False) | has_stage) & pl.col("prefill_replica").is_null().all()
 
 
 def chosen(legs: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -107,9 +123,12 @@ def chosen(legs: pl.DataFrame, column: str) -> pl.DataFrame:
     if column == "outcome":  # a stage speaks of one attempt
         order = pl.when(pl.col("source") == "stage").then(len(SOURCES)).otherwise(order)
     known = legs.with_columns(order.alias("order")).filter(pl.col(column).is_not_null())
-    known = known.select("group", "row", "phase", "source", "order", column)
+    said = pl.col("source")
+    if legs["inferred"].null_count() < len(legs):
+        said = pl.when(pl.col("inferred").str.split(",").list.contains(column)).then(pl.lit("derived")).otherwise(said)
+    known = known.select("group", "row", "phase", "source", "order", column, said.alias("said"))
     best = known.filter(pl.col("order") == pl.col("order").min().over("group"))
-    return best.group_by("group").agg(_value(column).alias(column), pl.col("source").first().alias(f"{column}_from"))
+    return best.group_by("group").agg(_value(column).alias(column), pl.col("said").first().alias(f"{column}_from"))
 
 
 def _value(column: str) -> pl.Expr:

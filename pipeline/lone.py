@@ -46,7 +46,7 @@ def identified_alone(spans: pl.DataFrame) -> pl.DataFrame:
         "prefill_started_at": pl.lit(None, spans.schema["started_at"]),
         "legs_contradict": pl.lit(None, pl.Boolean),
         "ran_backwards": pl.col("duration_s") < 0,
-        "lead_s": pl.lit(0.0),
+        "outside_s": pl.lit(0.0),
         "span_s": pl.col("duration_s"),
         "failed": pl.col("status") == "error",
         "stage_failed": pl.lit(False),
@@ -57,11 +57,15 @@ def identified_alone(spans: pl.DataFrame) -> pl.DataFrame:
         "levers": pl.col("levers"),
         "arms": pl.col("arms"),
     }
+    inferred = {name for names in spans["inferred"].drop_nulls().unique() for name in names.split(",")}
     for signal in SIGNALS:
         value = pl.col(signal)
         if signal in SUMMED:  # as `legs.chosen` sums them
             value = value.cast(pl.Float64).clip(-(2.0**62), 2.0**62).cast(pl.Int64)
         empty = spans[signal].null_count() == len(spans)
         columns[signal] = value
-        columns[f"{signal}_from"] = nothing if empty else pl.when(value.is_not_null()).then(pl.lit("authority"))
+        said = pl.when(value.is_not_null()).then(pl.lit("authority"))
+        if signal in inferred:
+            said = pl.when(pl.col("inferred").str.split(",").list.contains(signal)).then(pl.lit("derived")).otherwise(said)
+        columns[f"{signal}_from"] = nothing if empty else said
     return spans.select(expression.alias(name) for name, expression in columns.items())

@@ -53,7 +53,12 @@ def days(scenario: Scenario, seeds: Iterable[int]) -> Reals:
     return np.stack([_day(scenario, np.random.default_rng(seed)) for seed in seeds])
 
 
-def harmed(sums: Reals, relative: float, from_minute: int = 0, to_minute: int = MINUTES) -> Reals:
+def on_end(sums: Reals, together: int) -> Reals:
+    """The same days, so many of them after each other in a row: (days / together, together * MINUTES, arms, FIELDS)."""
+    return sums.reshape(len(sums) // together, together * MINUTES, *sums.shape[2:])
+
+
+def harmed(sums: Reals, relative: float, from_minute: int = 0, to_minute: int | None = None) -> Reals:
     """The same days with treated `relative` slower (a ratio) during these minutes."""
     changed = sums.copy()
     factor = np.array([1.0, 1 + relative, (1 + relative) ** 2, 1.0, 1 + relative, (1 + relative) ** 2])

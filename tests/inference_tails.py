@@ -98,7 +98,8 @@ def _day(scenario: Scenario, rng: np.random.Generator) -> Counts:
 
 def _up(counts: Counts, bins: int) -> Counts:
     """Each histogram `bins` further up; what leaves it stays in the last bin."""
+    kept = counts.shape[-1] - bins
     moved = np.zeros_like(counts)
-    moved[..., bins:] = counts[..., :-bins]
-    moved[..., -1] += counts[..., -bins:].sum(axis=-1, dtype=np.uint16)
+    moved[..., bins:] = counts[..., :kept]
+    moved[..., -1] += counts[..., kept:].sum(axis=-1, dtype=np.uint16)
     return moved

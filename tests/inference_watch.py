@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from inference_days import CONTROL, MINUTES, TREATED
 
-from pipeline.inference import contrast, detector, interval, scale
+from pipeline.inference import contrast, detector, interval, scale, waiting
 from pipeline.inference.contrast import Contrast, Reference, Sums
 from pipeline.inference.detector import Tails
+from pipeline.inference.waiting import Waiting
 
 Reals = npt.NDArray[np.float64]
 NEVER = np.inf
@@ -59,7 +60,7 @@ ACCEPTANCE = Metric(acceptance, -1.0)
 
 def blocks(days: Reals, block_min: int, theta0: float = 1.0, metric: Metric = LATENCY) -> Iterator[Contrast]:
     """The contrast of each block, every day being a stream."""
-    count = MINUTES // block_min
+    count = days.shape[1] // block_min
     summed = days[:, : count * block_min].reshape(len(days), count, block_min, *days.shape[2:]).sum(axis=2)
     reference = Reference.start(len(days))
     for number in range(count):
@@ -79,17 +80,17 @@ def watch(
     lags: int | None = None,
     metric: Metric = LATENCY,
 ) -> Alarms:
-    """The detector with its scale, as it runs in service, over days of which each is one cycle."""
-    streams, count = len(days), MINUTES // block_min
-    limit = detector.threshold(count, alpha)
-    state = scale.State.start(streams, lags or scale.lags(60.0 * block_min))
+    """The detector with its scale, as it runs in service; a day is one cycle, however many follow each other in a row of `days`."""
+    streams = len(days)
+    limit = detector.threshold(MINUTES // block_min, alpha)
+    state = Waiting.start(streams, lags or scale.lags(60.0 * block_min))
     harm, benefit = detector.start(streams), detector.start(streams)
     first = np.full((2, streams), NEVER)
     for number, block in enumerate(blocks(days, block_min, theta0, metric), start=1):
-        z = block.difference / scale.sd(state, block.ih, phi)
+        z = block.difference / scale.sd(state.known, block.ih, phi)
         harm, benefit = detector.step(harm, z, tails), detector.step(benefit, -z, tails)
-        frozen = detector.freezes(harm, limit) | detector.freezes(benefit, limit)
-        state = scale.update(state, block.difference, block.ih, block.b, frozen, scale.HALF_LIFE_S / (60 * block_min))
+        half_life = scale.HALF_LIFE_S / (60 * block_min)
+        state = waiting.update(state, block.difference, block.ih, block.b, detector.freezes(harm, limit), half_life)
         for row, log_m in enumerate((harm, benefit)):
             first[row] = np.where(detector.alarms(log_m, limit), np.minimum(first[row], number * block_min), first[row])
     return Alarms(*first)

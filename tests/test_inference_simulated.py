@@ -10,7 +10,7 @@ import inference_naive as naive
 import numpy as np
 import numpy.typing as npt
 import pytest
-from inference_days import SCENARIOS, days, harmed
+from inference_days import SCENARIOS, days, harmed, on_end
 from inference_watch import blocks, delays, since_start, watch
 
 from pipeline.inference import detector, scale
@@ -57,6 +57,14 @@ def test_fifteen_good_hours_hide_no_harm_from_the_detector_and_all_of_it_from_an
     assert np.quantile(found, 0.9) <= 360
     for asymptotic in (True, False):
         assert not np.isfinite(since_start(turned, 5, asymptotic=asymptotic).harm).any()
+
+
+def test_a_lever_that_paid_for_four_days_is_found_harmful_as_soon(plain: Reals) -> None:
+    """Its scale goes on learning while it pays, and does not learn the change before it is found."""
+    turned = harmed(harmed(on_end(plain, 5), -0.20, 0, 6000), 0.10, 6000)
+    found = delays(watch(turned, 5).harm, 6000)
+    assert len(found) == 12
+    assert np.quantile(found, 0.9) <= 180
 
 
 @pytest.mark.parametrize("unit", ["request", "cluster"])

@@ -121,6 +121,15 @@ def test_replicas_are_taken_together_by_pair_and_pairs_stand_in_time() -> None:
     assert pairs.control.num.tolist() == [[100, 120], [0, 0]]
 
 
+def test_a_replicas_pair_counts_as_a_whole_or_not_at_all() -> None:
+    told, _ = both()
+    places, nothing = np.array([0, 1, 2, 3, 4, -1, 0]), np.zeros(7, bool)
+    assert switchback.whole(told, places, nothing).tolist() == [0, 1, 2, 3, -1, -1, 0]  # of the last pair one period has no block
+    wrong = np.array([False, False, False, True, False, True, False])
+    assert switchback.whole(told, places, wrong).tolist() == [0, 1, -1, -1, -1, -1, 0]
+    assert switchback.whole(told, np.full(3, -1), np.ones(3, bool)).tolist() == [-1, -1, -1]
+
+
 def test_a_pair_of_which_an_arm_is_missing_says_nothing_and_the_first_only_teaches() -> None:
     _, pairs = both()
     told = switchback.differences(pairs)

@@ -77,6 +77,16 @@ def test_the_row_says_up_to_where_a_lever_pays_and_from_where_it_loses() -> None
     assert all(low < gain < high for low, gain, high in zip(row["gains_low"], GAINS.values(), row["gains_high"], strict=True))
 
 
+def test_every_segment_has_a_row_of_its_own() -> None:
+    segments = ('{"model":"a"}', '{"model":"b"}', '{"model":"c"}')
+    kept = after(range(30), segments=segments)
+    found = break_even_rows.rows(kept, SPECULATION, BATCHES)
+    assert found["segment"].to_list() == list(segments)
+    assert found["buckets"].to_list() == [list(BATCHES.names)] * 3
+    alone = Kept.of_numbers(kept.pairs[1:2], kept.since[1:2], kept.until[1:2], kept.numbers()[1:2])
+    assert break_even_rows.rows(alone, SPECULATION, BATCHES).equals(found[1:2])
+
+
 def test_an_hour_of_few_blocks_is_not_resolved_yet_and_says_so() -> None:
     row = told(after(range(3)))
     assert (row["state"], row["note"], row["point"]) == ("not resolved yet", "not resolved yet in any bucket", None)

@@ -76,6 +76,15 @@ def test_a_gain_that_is_gone_is_told_from_one_that_has_turned_into_harm() -> Non
     assert log_below(after[-1], 0.0) < THRESHOLD
 
 
+def test_it_says_since_when_the_lever_is_worse_and_by_how_much_since() -> None:
+    streams, told = played(GOOD)
+    assert told[-1].filter(metric="net_itl_s")["turned_blocks"].item() == 0
+    _, after = played([-0.15] * 10, streams=streams, first=len(GOOD))
+    row = after[-1].filter(metric="net_itl_s").to_dicts()[0]
+    assert row["turned_blocks"] in (10, 11)
+    assert row["turned_gain"] == pytest.approx(-0.15, abs=0.05)
+
+
 def test_evidence_of_a_gain_above_is_there_while_the_lever_pays() -> None:
     _, told = played(GOOD)
     above = told[-1].filter(metric="net_itl_s")["evidence_above"].item()

@@ -87,21 +87,34 @@ def update(state: State, difference: Reals, ih: Reals, b: Reals, frozen: Truths 
     A stream without a contrast (NaN) is carried on unchanged. A frozen one (its evidence is past the root of the threshold) moves its lags
     on and learns nothing. A block counts half after `half_life_blocks` more: HALF_LIFE_S over the block's length, in service.
     """
-    told = np.isfinite(difference)
-    full = np.isfinite(state.recent[:, -1])
-    learning = told & full & ~np.asarray(frozen)
+    told, learning, half_squares = lesson(state, difference, frozen)
     fade = np.where(learning, 0.5 ** (1.0 / half_life_blocks), 1.0)
-    value = np.where(told, difference, 0.0)
-    half_squares = np.where(learning[:, None], 0.5 * (value[:, None] - np.where(full[:, None], state.recent, 0.0)) ** 2, 0.0)
-    moved = np.concatenate([value[:, None], state.recent[:, :-1]], axis=1)
     return State(
-        recent=np.where(told[:, None], moved, state.recent),
+        recent=pushed(state, difference, told),
         squares=state.squares * fade[:, None] + half_squares,
         weight=state.weight * fade + learning,
         noise=state.noise * fade + np.where(learning, b, 0.0),
         thinness=state.thinness * fade + np.where(learning, ih, 0.0),
         seen=state.seen + told,
     )
+
+
+def lesson(state: State, difference: Reals, frozen: Truths | bool = False) -> tuple[Truths, Truths, Reals]:
+    """(where there is a contrast, where it can be learned from, its half squared differences at each lag, 0 where not), per stream."""
+    told = np.isfinite(difference)
+    learning = told & np.isfinite(state.recent[:, -1]) & ~np.asarray(frozen)
+    half_squares = difference[:, None] - state.recent
+    half_squares *= half_squares
+    half_squares *= 0.5
+    half_squares[~learning] = 0.0
+    return told, learning, half_squares
+
+
+def pushed(state: State, difference: Reals, told: Truths) -> Reals:
+    """The last K contrasts after this one, per stream; unchanged where there is none."""
+    moved = np.concatenate([difference[:, None], state.recent[:, :-1]], axis=1)
+    moved[~told] = state.recent[~told]
+    return moved
 
 
 def _far(state: State) -> Reals:

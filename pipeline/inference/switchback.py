@@ -60,6 +60,23 @@ def placed(periods: Periods, replicas: Whole, starts_s: Reals, block_s: float) -
     return found
 
 
+def whole(periods: Periods, places: Whole, is_wrong: Truths) -> Whole:
+    """The places with those of a replica's pair put to -1 where a block of it is wrong, or where one of its two periods has none.
+
+    Else the arms of a pair would be of different replicas.
+    """
+    of_replica = np.unique(np.stack([periods.replicas, periods.pairs]), axis=1, return_inverse=True)[1].reshape(-1)
+    count = int(of_replica.max(initial=-1)) + 1
+    used = places >= 0
+    arms = np.zeros((count, 2), np.bool_)
+    arms[of_replica[places[used]], periods.is_treated[places[used]].astype(np.int64)] = True
+    good: Truths = np.all(arms, axis=1)
+    good[of_replica[places[used & is_wrong]]] = False
+    kept = places.copy()
+    kept[used] = np.where(good[of_replica[places[used]]], places[used], -1)
+    return kept
+
+
 def paired(periods: Periods, places: Whole, streams: Whole, rows: Sums, count: int) -> Pairs:
     """The sums of `count` streams by pair and arm: `rows` are cells, with the period and the stream (a number) of each.
 

@@ -9,3 +9,6 @@ alter table effects add column evidence_below double[];
 alter table effects add column evidence_above double[];
 alter table effects add column tests bigint;
 alter table effects add column blocks_seen bigint;
+-- Contrasts since the lever may have become worse than control, and the gain over them.
+alter table effects add column turned_blocks bigint;
+alter table effects add column turned_gain double;
