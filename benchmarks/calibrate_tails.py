@@ -1,4 +1,4 @@
-"""A number of simulated days in, tables of docs/statistics.md out: tails, percentiles, errors, the split of arms, fixed control replicas.
+"""A number of simulated days in, tables of docs/tails.md out: tails, percentiles, errors, the split of arms, fixed control replicas.
 
     PYTHONPATH=tests python benchmarks/calibrate_tails.py --days 300
 

@@ -13,7 +13,7 @@ from leverwatch.cli import common
 from leverwatch.connection import names
 from pipeline.segments import CELL_SEGMENT_KEYS
 
-UNSHOWN = ("lever", "segment", "method")  # the same in every row, or in columns of its own
+UNSHOWN = ("lever", "segment", "method", "evidence_below", "evidence_above")  # the same in every row, or in columns of its own
 
 
 def add(subparsers: Any) -> None:

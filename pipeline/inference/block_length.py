@@ -1,7 +1,7 @@
 """Sums of base blocks in; how many of them to take together, and the sums of those that were taken together, out.
 
 A block says something once it has enough control requests, and blocks replicate each other once neighbors have little in common
-(docs/statistics.md). Counts of control decide, never its values, so that no outcome can choose its own block.
+(docs/tails.md). Counts of control decide, never its values, so that no outcome can choose its own block.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def choose(treated: Reals, control: Reals, control_n: Reals, needed: float = LEA
 def lag_one(contrasts: Reals, span: int = 12) -> Reals:
     """The correlation of each stream's contrasts (streams, blocks) with the next ones; NaN where fewer than 24 are known.
 
-    From half squared differences, 1 - V_1 / V_K: a lasting shift, such as the effect sought, leaves it as it is (docs/statistics.md).
+    From half squared differences, 1 - V_1 / V_K: a lasting shift, such as the effect sought, leaves it as it is (docs/tails.md).
     """
     reach = max(_SPAN, min(span, contrasts.shape[1] // 4))
     near, far = _half_square(contrasts, 1), _half_square(contrasts, reach)

@@ -1,7 +1,7 @@
 """The load of past blocks and what an epoch found in them in; whether a lever may be advised for more traffic, and what lacks, out.
 
 A lever that pays at night may lose at peak: nothing is widened before every load of a full cycle was seen in both arms. Missing evidence
-blocks widening; it never disables anything (docs/statistics.md).
+blocks widening; it never disables anything (docs/tails.md).
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def peak_share(load: Reals, week: Reals, has_both: Flags) -> float:
 def widening(
     seen: Seen, *, gain_on: float, loss_at_peak: float = 0.0, guard_log_m: float, guard_threshold: float, split_off: bool
 ) -> Widening:
-    """Whether widening may be advised (docs/statistics.md).
+    """Whether widening may be advised (docs/tails.md).
 
     gain_on: the gain (ratio) that is asked for. loss_at_peak: how much of a loss the top decile may not exclude once it has 20 blocks.
     guard_log_m: the highest log of M of any guardrail. guard_threshold: its c. split_off: the sample ratio is not as meant.

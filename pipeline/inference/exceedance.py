@@ -1,7 +1,7 @@
 """Histograms of two arms in, block contrasts of their tails out: how many more of treated's requests exceed control's earlier percentile.
 
 The threshold is control's percentile of the last hour, this block left out: the treatment cannot move it, and no value of the block chooses
-it. So a tail is an ordinary block contrast, where intervals of percentiles of independent requests fail under load (docs/statistics.md). A
+it. So a tail is an ordinary block contrast, where intervals of percentiles of independent requests fail under load (docs/tails.md). A
 request that failed, or still runs, exceeds every threshold.
 """
 

@@ -1,7 +1,7 @@
 """Traffic and its noise in, the smallest control slice that would answer out: in requests and in hours.
 
 The detector's median delay is about 1.3 * 2 ln(B / alpha) * (phi * sd / delta)^2 blocks and one alarm of ten takes three times that, with
-sd^2 = cv^2 * (1 / n_C + 1 / n_T) + a: half the effect takes four times as long (docs/statistics.md; the test simulates it).
+sd^2 = cv^2 * (1 / n_C + 1 / n_T) + a: half the effect takes four times as long (docs/tails.md; the test simulates it).
 """
 
 from __future__ import annotations

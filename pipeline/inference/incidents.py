@@ -1,7 +1,7 @@
 """Errors of two arms in, incidents and what they say of the rates of the two out: exact, and valid however often one looks.
 
 Errors of one class on one replica within ten seconds are one incident: with bursts of 15 errors a test of errors alarms falsely on three
-days of four, a test of incidents on none (docs/statistics.md). Given an incident, the null says it is treated's with the probability of
+days of four, a test of incidents on none (docs/tails.md). Given an incident, the null says it is treated's with the probability of
 treated's share of offered requests. An outage that lasts is an incident every ten seconds: of one replica for long, it is no independent
 evidence any more, and only the number of replicas makes it so.
 """

@@ -1,7 +1,7 @@
 """Counts of two arms in, evidence that treated has more or fewer of them than its share says, out: exact, without a variance to estimate.
 
 Given that one happens, it is treated's with probability `share`. For odds r times those, q = r * share / (r * share + 1 - share), and each
-count multiplies the evidence by its likelihood ratio: a conditional Bernoulli e-process (docs/statistics.md). Counts must come one by one
+count multiplies the evidence by its likelihood ratio: a conditional Bernoulli e-process (docs/tails.md). Counts must come one by one
 and independently: collapse bursts first.
 """
 

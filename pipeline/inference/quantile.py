@@ -1,7 +1,7 @@
 """Histograms by block in, intervals of percentiles out that hold at every look: Woodruff's, with whole blocks as the units.
 
 At a value x the block sums y = #(values <= x) - p * n have mean 0 if x is the percentile. x stays in the set while the sum of y is within
-the anytime-valid t interval with the long-run variance of y (docs/statistics.md). Sequences for independent requests miss the true median
+the anytime-valid t interval with the long-run variance of y (docs/tails.md). Sequences for independent requests miss the true median
 on 94 % of days, since requests of one minute are slow together. For display: what alarms are exceedances (`exceedance.py`).
 """
 

@@ -1,7 +1,7 @@
 """Which replicas were in control, block by block, in; whether a contrast of the two arms may decide, and of what effect, out.
 
 A replica's own speed stays with it, so an effect measured against two fixed replicas is partly theirs: with 2 % between replicas every
-method, anytime-valid or not, alarms falsely on a third to a half of all days (docs/statistics.md). Time does not average it away; only
+method, anytime-valid or not, alarms falsely on a third to a half of all days (docs/tails.md). Time does not average it away; only
 other replicas do.
 """
 
@@ -81,7 +81,7 @@ def observe(in_control: Flags, in_treated: Flags, block_s: float) -> Replicas:
 
 
 def permission(seen: Replicas, *, is_calibrated: bool = False, replica_sd: float = float("nan")) -> Permission:
-    """Whether these replicas may carry a decision (docs/statistics.md).
+    """Whether these replicas may carry a decision (docs/tails.md).
 
     `is_calibrated` says that an A/A period's offsets were subtracted; `replica_sd` is the relative sd between replicas, NaN if unknown.
     """

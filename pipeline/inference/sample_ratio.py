@@ -1,6 +1,6 @@
 """Requests of both arms in, evidence that they were not split as was meant, out: a broken split spoils every contrast of the two.
 
-It freezes decisions and accuses no lever (docs/statistics.md). Run it per stratum too: a split may be broken for long prompts alone. Two
+It freezes decisions and accuses no lever (docs/tails.md). Run it per stratum too: a split may be broken for long prompts alone. Two
 readings: a beta-binomial e-process since the epoch began, and a detector of a split that breaks later.
 """
 

@@ -1,7 +1,7 @@
 """Contrasts of strata in, one contrast of all the traffic out, with weights fixed in advance: a shift of the mix is no effect.
 
 Strata are of what is known before a request is treated: input length, model, hardware. Where a stratum has too few requests the finest key
-is dropped, for that block; a block whose covered weight stays below 90 % says nothing (docs/statistics.md). The scale of the total comes
+is dropped, for that block; a block whose covered weight stays below 90 % says nothing (docs/tails.md). The scale of the total comes
 from its own series, as any stream's does.
 """
 
@@ -97,7 +97,7 @@ def level(treated_n: Reals, control_n: Reals, weight: Reals, parents: Sequence[W
 
 
 def standardized(difference: Reals, treated_n: Reals, control_n: Reals, b: Reals, weight: Reals, theta0: float = 1.0) -> Total:
-    """The weighted contrast of one block over the strata that have data, the weights renormalized (docs/statistics.md).
+    """The weighted contrast of one block over the strata that have data, the weights renormalized (docs/tails.md).
 
     `difference` and `b` are relative, as a contrast gives them, (strata,); NaN = none. b * ih is the sum's variance by requests alone.
     """
