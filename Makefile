@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check golden serve clean
+.PHONY: help demo test check golden calibrate serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,10 @@ check: $(READY) ## lint and type-check
 golden: $(READY) ## rewrite the golden files that tests compare with
 	$(BIN)/pytest --update-golden tests/test_queries_metric_sql.py tests/test_leverwatch_config_page.py tests/test_collectors_engine_docs.py \
 	  tests/test_pipeline_metric_docs.py tests/test_pipeline_trap_docs.py
+
+calibrate: $(READY) ## measure false alarms and delays in 500 simulated days a scenario (many minutes)
+	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate.py --days 500 $(ARGS)
+	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate_tails.py --days 500 $(ARGS)
 
 serve: $(READY) ## run the server on ./leverwatch-data
 	$(BIN)/leverwatch serve $(ARGS)

@@ -239,9 +239,10 @@ def _told(streams: Streams, here: npt.NDArray[np.bool_]) -> pl.DataFrame:
         pl.Series("evidence_above", np.ascontiguousarray(logs[:, :, 1])).cast(pl.List(pl.Float64)),
         pl.Series("blocks_seen", streams.running.n[chosen].astype(np.int64)),
         pl.Series("turned_blocks", streams.turned.n[chosen].astype(np.int64)),
-        pl.Series("turned_gain", contrast.gain(difference, share, _signs(len(pairs)))).fill_nan(None),
+        pl.Series("turned_gain", contrast.gain(difference, share, _signs(len(pairs)))),
     )
     spoken = [pl.when(known).then(name).alias(name) for name in ("evidence", "evidence_below", "evidence_above")]
+    spoken.append(pl.when(pl.col("turned_gain").is_finite()).then("turned_gain").alias("turned_gain"))
     return told.with_columns(spoken).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
 
 

@@ -64,8 +64,8 @@ def identified_alone(spans: pl.DataFrame) -> pl.DataFrame:
             value = value.cast(pl.Float64).clip(-(2.0**62), 2.0**62).cast(pl.Int64)
         empty = spans[signal].null_count() == len(spans)
         columns[signal] = value
-        said = pl.when(value.is_not_null()).then(pl.lit("authority"))
+        said = pl.lit("authority")
         if signal in inferred:
             said = pl.when(pl.col("inferred").str.split(",").list.contains(signal)).then(pl.lit("derived")).otherwise(said)
-        columns[f"{signal}_from"] = nothing if empty else said
+        columns[f"{signal}_from"] = nothing if empty else pl.when(value.is_not_null()).then(said)
     return spans.select(expression.alias(name) for name, expression in columns.items())

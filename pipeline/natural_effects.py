@@ -37,7 +37,7 @@ class _Group:
 
 
 def effects(sums: pl.DataFrame, experiment: Experiment, lever: str, alpha: float = ALPHA) -> pl.DataFrame:
-    """One row per segment and metric (columns of `effects`, then `grade` and `says`: `pays`, `loses` or null).
+    """One row per segment and metric that compare (columns of `effects`, then `grade` and `says`: `pays`, `loses` or null).
 
     gain is a ratio, positive when the lever helps; both metrics are better when lower. `note` says which way the comparison leans.
     """
@@ -65,8 +65,10 @@ def _row(segment: str, metric: str, rows: pl.DataFrame, experiment: Experiment, 
     group = _rollout(rows) if experiment.name == ROLLOUTS else _Group(*_sides(rows), 0.0)
     streams = np.zeros(len(group.treated.n), np.int64)
     found = matching.matched(group.treated, group.without, streams, 1)
-    mean, low, high = (float(part[0]) for part in matching.intervals(found.differences, found.shares, alpha, group.error))
     blocks, coverage = int(np.isfinite(found.differences).sum()), float(found.coverage[0])
+    if not blocks:
+        return None
+    mean, low, high = (float(part[0]) for part in matching.intervals(found.differences, found.shares, alpha, group.error))
     balance = balanced(rows)
     grade = _grade(natural.grade(balance.distances, blocks, coverage), rows, experiment)
     return {

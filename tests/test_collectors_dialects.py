@@ -92,7 +92,7 @@ def test_a_dialect_says_why_it_cannot_give_what_it_does_not_give(path: Path) -> 
 def test_for_every_signal_of_a_request_something_says_what_brings_it_and_the_nearest_word_wins(path: Path) -> None:
     dialect = load(path)
     why = dialects.why_missing(dialect.dialect)
-    of_spans = {"join_key", "phase", "pool", "inference_s", "kv_transfer_bound_s", "retried"}
+    of_spans = {"join_key", "phase", "pool", "inference_s", "kv_transfer_bound_s", "retried", "inferred"}
     assert set(SIGNALS) - of_spans <= set(why)
     assert why | dialect.cannot == why
 
@@ -141,6 +141,10 @@ def test_the_signals_are_the_fields_of_the_column_signals_in_their_order_and_typ
         ("[cannot]", '[outcomes]\nDone = "ok"\n[cannot]', "engines/small.toml: outcomes: 'Done' never fits"),
         ("[signals]", "signals", "engines/small.toml: "),
         ('unit = "ms"', 'unit = "ms", since = "new"', "engines/small.toml: signal 'ttft_s': since: 'new' is no version; taken: numbers"),
+        ('unit = "ms"', 'unit = "ms", absent = 0.0', "signal 'ttft_s': 'absent' of 'ttft' needs 'beside', the key that shows that it was "),
+        ('unit = "ms"', 'unit = "ms", beside = "n"', "signal 'ttft_s': 'absent' of 'ttft' needs 'beside'"),
+        ('ttft_s = [{ key = "ttft", unit = "ms"', 'model = [{ key = "m", unit = "text", absent = 0.0, beside = "n"', "'absent' of 'm' is a number"),
+        ('unit = "ms"', 'unit = "ms", absent = 0.0, beside = "n", of = "resource"', "'absent' of 'ttft' is a number, of an attribute of "),
         ('unit = "ms"', 'unit = "ms", pattern = "a"', "engines/small.toml: signal 'ttft_s': pattern 'a' of 'ttft' has not one group"),
         ("[cannot]", '[[also]]\nscopes = ["x"]\nwhere = [{ key = "k", pattern = "[" }]\n[cannot]', "also[0]: where.pattern '[': unclosed"),
         ("[cannot]", '[[events]]\nnames = ["e"]\nsignal = "ttfb_s"\ntake = "offset"\n[cannot]', "events[0]: signal 'ttfb_s' is unknown"),
@@ -166,6 +170,26 @@ def test_a_time_is_converted_to_seconds_from_a_number_or_a_text(unit: str, secon
 @pytest.mark.parametrize("value", ["", "soon", float("nan"), float("inf"), "1e999"])
 def test_a_number_that_is_none_is_null_and_not_zero(value: str | float) -> None:
     assert spoken(SMALL, span(1, attributes=[attribute("ttft", value)])).signals["ttft_s"].to_list() == [None]
+
+
+def test_what_a_sender_leaves_out_is_read_where_another_key_shows_that_it_was_left_out() -> None:
+    text = SMALL.replace('unit = "ms"', 'unit = "ms", absent = 5.0, beside = "n"').replace("[cannot]", 'queue_s = [{ key = "q", unit = "s" }]\n[cannot]')
+    spans = [
+        span(1, attributes=[attribute("n", 1)]),
+        span(2, attributes=[attribute("n", 1), attribute("ttft", 250)]),
+        span(3, attributes=[attribute("n", 1), attribute("ttft", "soon")]),
+        span(4, attributes=[attribute("q", 1.0)]),
+    ]
+    signals = spoken(text, *spans).signals
+    assert signals["ttft_s"].to_list() == [0.005, 0.25, None, None]
+    assert signals["inferred"].to_list() == ["ttft_s", None, None, None]
+    assert spoken(text, *spans[1:]).signals["inferred"].to_list() == [None] * 3
+
+
+def test_of_several_signals_that_are_left_out_all_are_named() -> None:
+    left_out = 'unit = "ms", absent = 0, beside = "n" }]\nqueue_s = [{ key = "q", unit = "s", absent = 0, beside = "m"'
+    spans = [span(1, attributes=[attribute("n", 1), attribute("m", 1)]), span(2, attributes=[attribute("m", 1)])]
+    assert spoken(SMALL.replace('unit = "ms"', left_out), *spans).signals["inferred"].to_list() == ["ttft_s,queue_s", "queue_s"]
 
 
 def test_the_first_source_that_speaks_wins_and_the_deployment_wins_over_the_dialect() -> None:

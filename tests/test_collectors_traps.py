@@ -58,6 +58,7 @@ def test_a_start_up_span_of_vllm_is_no_request(name: str) -> None:
 
 def test_a_temperature_that_is_absent_is_unknown_and_one_that_is_zero_is_zero() -> None:
     assert "temperature" not in said("llm_request", "vllm.tracing.otel")
+    assert "temperature" not in said(" Req 1a2b3c4d", "sglang server", gen_ai__request__n=1, gen_ai__request__top_p=0.9)
     assert said("chat m", "any", gen_ai__operation__name="chat", gen_ai__request__temperature=0.0)["temperature"] == 0.0
 
 
@@ -247,6 +248,13 @@ def test_the_time_per_token_of_tgi_is_not_read_as_it_holds_the_prefill_and_its_s
 def test_a_batch_or_shard_span_of_tgi_is_no_request(name: str) -> None:
     read = said(name, "s", kind=2, resource={"service__name": "text-generation-inference.router"}, batch_size=4)
     assert (read["dialect"], read["role"]) == ("tgi", "stage")
+
+
+def test_vllm_leaves_a_temperature_of_zero_out_of_a_generation_and_states_its_n() -> None:
+    greedy = said("llm_request", "vllm.tracing.otel", gen_ai__request__n=1, gen_ai__request__max_tokens=16)
+    assert (greedy["temperature"], greedy["inferred"]) == (0.0, "temperature")
+    sampled = said("llm_request", "vllm.llm_engine", gen_ai__request__n=1, gen_ai__request__temperature=0.7)
+    assert (sampled["temperature"], sampled.get("inferred")) == (0.7, None)
 
 
 def test_the_temperature_of_tgi_is_read_from_the_text_of_its_parameters() -> None:

@@ -7,10 +7,10 @@ import numpy.typing as npt
 import pytest
 
 from pipeline.inference import scale, waiting
-from pipeline.inference.waiting import WAIT_BLOCKS, Waiting
+from pipeline.inference.waiting import Waiting
 
 Reals = npt.NDArray[np.float64]
-LAGS, BURN_IN = 12, 48
+LAGS, BURN_IN, WAIT = 12, 48, 24
 
 
 def fed(differences: Reals, state: Waiting | None = None, doubtful: bool = False) -> Waiting:
@@ -47,7 +47,7 @@ def test_a_block_counts_after_once_to_twice_the_wait(noise: Reals) -> None:
     """The wild block is the first after burn-in, so its lesson is the first of those that wait."""
     wild = noise.copy()
     wild[BURN_IN] += 1.0
-    for blocks, same in ((BURN_IN + 2 * WAIT_BLOCKS - 1, True), (BURN_IN + 2 * WAIT_BLOCKS, False)):
+    for blocks, same in ((BURN_IN + 2 * WAIT - 1, True), (BURN_IN + 2 * WAIT, False)):
         assert np.allclose(spread(fed(wild[:blocks])), spread(fed(noise[:blocks]))) is same
 
 
@@ -60,8 +60,8 @@ def test_what_waits_is_dropped_where_harm_is_doubted(noise: Reals) -> None:
 
 
 def test_in_the_end_it_is_the_plain_scale_without_the_newest_lessons(noise: Reals) -> None:
-    counted = BURN_IN + 5 * WAIT_BLOCKS
-    found = fed(noise[: counted + WAIT_BLOCKS]).known
+    counted = BURN_IN + 5 * WAIT
+    found = fed(noise[: counted + WAIT]).known
     expected = plain(noise[:counted])
     assert found.squares / found.weight[:, None] == pytest.approx(expected.squares / expected.weight[:, None])
 

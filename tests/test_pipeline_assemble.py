@@ -17,7 +17,8 @@ from pipeline.legs import NUMBERS, TEXTS
 from pipeline.segments import Edges
 
 BEGAN = datetime(2026, 11, 29, 12, tzinfo=UTC)
-SIGNAL_KINDS = {**dict.fromkeys(TEXTS, pl.String), **dict.fromkeys(("join_key", "phase", "pool", "accepted_by_position"), pl.String)}
+MORE_TEXTS = ("join_key", "phase", "pool", "accepted_by_position", "inferred")
+SIGNAL_KINDS = {**dict.fromkeys(TEXTS, pl.String), **dict.fromkeys(MORE_TEXTS, pl.String)}
 SIGNAL_KINDS |= {name: pl.Float64 if name.endswith("_s") or name in ("temperature", "kv_usage") else pl.Int64 for name in NUMBERS}
 SCHEMA = {
     **dict.fromkeys(("trace_id", "span_id", "parent_span_id", "role", "dialect", "status", "replica", "sender"), pl.String),
@@ -278,6 +279,50 @@ def test_a_pool_names_the_leg_that_nothing_else_names() -> None:
     assert (row["output_tokens"], row["flags"]) == (11, [])
 
 
+def stage(name: str, parent: str, **said: Any) -> dict[str, Any]:
+    return span(name, "stage", "sglang", parent, pool="decode", **said)
+
+
+LOCAL = {
+    "sglang, with a stage that read": [vllm(pool="decode") | {"dialect": "sglang"}, stage("s", "e", prefill_s=0.02)],
+    "vllm, long until its first token": [vllm(pool="decode", prefill_s=0.45)],
+    "vllm, of a tap that knows its steps": [vllm(pool="decode", prefill_s=0.9), span("b", "body", "tap", join_key="r-1", verify_steps=5)],
+}
+
+
+@pytest.mark.parametrize("spans", LOCAL.values(), ids=LOCAL)
+def test_a_prompt_that_a_decode_worker_reads_itself_is_whole(spans: list[dict[str, Any]]) -> None:
+    (row,) = rows_of(*spans)
+    assert row["flags"] == []
+    assert (row["replica"], row["prefill_replica"], row["decode_replica"]) == ("r1", None, "r1")
+
+
+HALVES = {
+    "vllm, a step until its first token": [vllm(pool="decode", prefill_s=0.1)],
+    "vllm, a step of several tokens": [vllm(pool="decode", prefill_s=0.5), span("b", "body", "tap", join_key="r-1", verify_steps=5)],
+    "vllm, without another token to hold it against": [vllm(pool="decode", prefill_s=0.9, output_tokens=1, decode_s=0.0)],
+    "of its own word": [vllm(phase="decode", prefill_s=0.45)],
+    "of a gateway that names who read": [span("g", "gateway", "llm-d", prefill_replica="p"), vllm(parent="g", pool="decode", prefill_s=0.45)],
+    "sglang, of its own word, with a stage": [vllm(phase="decode"), stage("s", "e", prefill_s=0.02)],
+    "read, and not answered": [vllm(pool="prefill", prefill_s=0.45)],
+}
+
+
+@pytest.mark.parametrize("spans", HALVES.values(), ids=HALVES)
+def test_half_a_pair_is_partial(spans: list[dict[str, Any]]) -> None:
+    (row,) = rows_of(*spans)
+    assert "partial" in row["flags"]
+
+
+def test_what_a_span_says_by_leaving_it_out_is_derived_and_an_engines_word() -> None:
+    for said, source in (({"inferred": "temperature"}, "derived"), ({}, "span")):
+        (alone,) = rows_of(vllm(temperature=0.0, **said))
+        (joined,) = rows_of(span("c", "client", "openllmetry", for_s=2.0, temperature=0.7), vllm(parent="c", temperature=0.0, **said))
+        for row in (alone, joined):
+            assert (row["temperature"], row["temperature_bucket"]) == (0.0, "<0.3")
+            assert {pair["key"]: pair["value"] for pair in row["provenance"]}["temperature"] == source
+
+
 def test_a_gateway_that_forwards_its_callers_context_stands_beside_its_engine_and_is_one_request_with_it() -> None:
     gateway = span("g", "gateway", "litellm", "caller", for_s=2.0, join_key="other", prompt_tokens=100)
     (row,) = rows_of(gateway, vllm(parent="caller", at_s=0.2))
@@ -427,13 +472,37 @@ def test_an_id_that_joins_nothing_elsewhere_joins_nothing_even_if_it_is_the_same
         [vllm(ttft_s=-0.5)],
         [vllm(for_s=-1.0, e2e_s=None)],
         [span("g", "gateway", "litellm", at_s=5.0), vllm(parent="g")],
+        [span("g", "gateway", "litellm", for_s=1.5), vllm(parent="g", at_s=0.61)],
+        [span("b", "body", "tap", join_key="r-1", for_s=1.5), vllm(parent="b", at_s=2.0)],
         [vllm("p", phase="prefill", at_s=3.0), vllm("d", phase="decode")],
     ],
-    ids=["negative time", "ends before it starts", "starts before its caller", "decodes before it prefills"],
+    ids=[
+        "negative time",
+        "ends before it starts",
+        "starts before its caller",
+        "ends after its caller",
+        "starts after its caller's end",
+        "decodes before it prefills",
+    ],
 )
 def test_times_that_contradict_each_other_are_flagged(spans: list[dict[str, Any]]) -> None:
     (row,) = rows_of(*spans)
     assert "clock_skew" in row["flags"]
+
+
+@pytest.mark.parametrize(
+    ("caller", "engine"),
+    [
+        ({"for_s": 1.5}, {"at_s": 0.59}),
+        ({"for_s": 0.5}, {"at_s": 0.1}),
+        ({"for_s": 1.5, "outcome": "aborted"}, {"at_s": 1.0}),
+        ({"for_s": 1.5, "status": "error"}, {"at_s": 1.0}),
+    ],
+    ids=["within the slack", "longer than its caller", "of a caller that went away", "of a caller that gave up"],
+)
+def test_an_engine_that_outlasts_its_caller_for_a_reason_has_a_right_clock(caller: dict[str, Any], engine: dict[str, Any]) -> None:
+    (row,) = rows_of(span("g", "gateway", "litellm", **caller), vllm(parent="g", **engine))
+    assert "clock_skew" not in row["flags"]
 
 
 def test_end_to_end_and_first_token_are_of_one_observer_where_a_record_beside_states_both_too() -> None:

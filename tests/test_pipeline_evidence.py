@@ -78,7 +78,8 @@ def test_a_gain_that_is_gone_is_told_from_one_that_has_turned_into_harm() -> Non
 
 def test_it_says_since_when_the_lever_is_worse_and_by_how_much_since() -> None:
     streams, told = played(GOOD)
-    assert told[-1].filter(metric="net_itl_s")["turned_blocks"].item() == 0
+    told_of = told[-1].filter(metric="net_itl_s")
+    assert (told_of["turned_blocks"].item(), told_of["turned_gain"].item()) == (0, None)
     _, after = played([-0.15] * 10, streams=streams, first=len(GOOD))
     row = after[-1].filter(metric="net_itl_s").to_dicts()[0]
     assert row["turned_blocks"] in (10, 11)

@@ -136,6 +136,14 @@ def test_a_rollout_is_measured_against_each_replicas_own_level(store: Store) -> 
     assert "may lean either way" in found["note"]
 
 
+def test_replicas_that_take_turns_as_control_are_no_rollout(store: Store) -> None:
+    _, columns = traffic(6_000, seed=8)
+    own = np.array([int(name[1:]) for name in columns["replica"]])
+    turn = np.array([int((one - SINCE).total_seconds() // 1800) for one in columns["started_at"]])
+    columns["arm"] = np.where(turn % REPLICAS == own, "control", "treated")
+    assert effects(store, "speculation", "rollouts", columns) == {}
+
+
 def test_requests_that_spill_compare_with_those_that_stay(store: Store) -> None:
     drawn, columns = traffic(24_000, seed=6)
     tenant = drawn.integers(0, REPLICAS, 24_000)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from leverwatch.version import __version__
 
-COMMANDS = ("serve", "demo", "load", "report", "effects", "explain", "sql", "policy", "doctor", "snapshot", "tap")
+COMMANDS = ("serve", "demo", "load", "report", "effects", "explain", "sql", "policy", "doctor", "snapshot", "switchback", "tap")
 OURS = ("alerts", "collectors", "dashboards", "demo", "leverwatch", "pipeline", "queries")
 
 

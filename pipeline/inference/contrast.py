@@ -118,12 +118,12 @@ def learn(reference: Reference, treated: Sums, control: Sums, memory_blocks: flo
 def gain(difference: Reals, share: Reals, sign: float | Reals = 1.0) -> Reals:
     """The gain against control (a ratio, positive = better) of a contrast with theta0 = 1; `share` is treated's share of requests.
 
-    A contrast is relative to both arms' mean, a gain to control's. Infinite where no positive value of control gives the contrast.
+    A contrast is relative to both arms' mean, a gain to control's. Infinite where no positive value of control gives the contrast; NaN stays NaN.
     """
     rise = sign * difference
     left = 1.0 - share * rise
     with np.errstate(divide="ignore", invalid="ignore"):
-        return -sign * np.where(left > 0, rise / left, np.inf)
+        return -sign * np.where(left > 0, rise / left, np.where(np.isnan(left), np.nan, np.inf))
 
 
 def _mean(arm: Sums, ratio: float | Reals, dbar: Reals) -> Reals:

@@ -1,7 +1,7 @@
 """A scale whose newest lessons wait before they count: in a change of the effect the detector speaks before the change widens its scale.
 
 A lasting shift of several standard deviations would otherwise widen the scale, and by what lags then share also its inflation, just while
-it is to be found. Lessons are gathered for WAIT_BLOCKS, wait as long again, and then count; where evidence of harm rises meanwhile, all
+it is to be found. Lessons are gathered for 2 K blocks, wait as long again, and then count; where evidence of harm rises meanwhile, all
 that wait are dropped. A lever that pays for weeks goes on learning, which freezing on evidence of either side would end (record 030).
 """
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pipeline.inference import scale
 from pipeline.inference.scale import State, Truths
 
-WAIT_BLOCKS = 24  # lessons count after once to twice as many blocks
+WAIT_LAGS = 2  # lessons count after once to twice as many times K blocks: two to four hours of blocks of five minutes
 
 Reals = npt.NDArray[np.float64]
 
@@ -72,7 +72,7 @@ def update(
     newer[~at_once] += lesson[~at_once]
     newer[drops], older[drops] = 0.0, 0.0
     gathered = np.where(drops, 0, waiting.gathered + (learning & ~at_once))
-    full = gathered >= WAIT_BLOCKS
+    full = gathered >= WAIT_LAGS * known.recent.shape[1]
     counted = _lessons(known) * fade
     counted[at_once] += lesson[at_once]
     counted[full] += older[full]
