@@ -118,7 +118,8 @@ def learn(reference: Reference, treated: Sums, control: Sums, memory_blocks: flo
 def gain(difference: Reals, share: Reals, sign: float | Reals = 1.0) -> Reals:
     """The gain against control (a ratio, positive = better) of a contrast with theta0 = 1; `share` is treated's share of requests.
 
-    A contrast is relative to both arms' mean, a gain to control's. Infinite where no positive value of control gives the contrast; NaN stays NaN.
+    A contrast is relative to both arms' mean, a gain to control's. Infinite where no positive value of control gives the contrast; NaN
+    stays NaN.
     """
     rise = sign * difference
     left = 1.0 - share * rise
