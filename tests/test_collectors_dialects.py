@@ -189,7 +189,7 @@ def test_what_a_sender_leaves_out_is_read_where_another_key_shows_that_it_was_le
 def test_of_several_signals_that_are_left_out_all_are_named() -> None:
     left_out = 'unit = "ms", absent = 0, beside = "n" }]\nqueue_s = [{ key = "q", unit = "s", absent = 0, beside = "m"'
     spans = [span(1, attributes=[attribute("n", 1), attribute("m", 1)]), span(2, attributes=[attribute("m", 1)])]
-    assert spoken(SMALL.replace('unit = "ms"', left_out), *spans).signals["inferred"].to_list() == ["ttft_s,queue_s", "queue_s"]
+    assert spoken(SMALL.replace('unit = "ms"', left_out), *spans).signals["inferred"].to_list() == ["queue_s,ttft_s", "queue_s"]
 
 
 def test_the_first_source_that_speaks_wins_and_the_deployment_wins_over_the_dialect() -> None:

@@ -74,6 +74,39 @@ def test_accepted_above_drafted_takes_what_was_shared_out_and_leaves_what_was_sa
     assert set(found.quarantine["upstream"]) == {"sglang#11572"}
 
 
+def shipped(count: int = 60) -> pl.DataFrame:
+    """Requests that `p` read and `d` answered, of which `p` had three tenths."""
+    return rows(count, replica="d", prefill_replica="p", decode_replica="d")
+
+
+def of_workers(read: list[dict[str, Any]], answered: list[dict[str, Any]]) -> pl.DataFrame:
+    return pl.concat([samples(read, replica="p"), samples(answered, replica="d")])
+
+
+def test_a_decode_worker_has_none_of_the_prompts_that_another_read_and_that_is_right() -> None:
+    assert checked(shipped(), of_workers(cache(18_000), cache(0))).suspicions.is_empty()
+
+
+def test_requests_are_held_against_the_counter_of_the_replica_that_read_them() -> None:
+    stands = checked(shipped(), of_workers(cache(0), cache(0))).suspicions
+    assert stands.select("trap", "replica", "n").rows() == [("hits_not_counted", "p", 60)]
+    differs = checked(shipped(), of_workers(cache(25_000), cache(0))).suspicions
+    assert differs.select("trap", "replica", "n").rows() == [("hits_contradict", "p", 60)]
+
+
+def test_a_worker_that_also_reads_prompts_itself_is_held_against_these_alone() -> None:
+    both = pl.concat([shipped(20), rows(40, replica="d").with_columns(pl.col("request_id") + "-local")])
+    assert checked(both, of_workers(cache(6000, 20_000), cache(9000))).suspicions.is_empty()  # 15 % of all that it looked up
+    stands = checked(both, of_workers(cache(6000, 20_000), cache(0))).suspicions
+    assert stands.select("trap", "replica").rows() == [("hits_not_counted", "d")]
+
+
+def test_a_block_does_not_hide_the_hits_of_prompts_that_came_over_a_link() -> None:
+    unified = rows(40, replica="u").with_columns(pl.col("request_id") + "-unified")
+    series = pl.concat([of_workers(cache(18_000), cache(0)), samples(cache(12_000, 40_000), replica="u")])
+    assert checked(pl.concat([shipped(), unified]), series).suspicions.is_empty()
+
+
 def test_too_little_says_nothing() -> None:
     few = [series("prompt_tokens_total", 1000), series("cache_queried_tokens_total", 4900), series("cached_tokens_total", 4000)]
     assert checked(rows(10), samples(few)).suspicions.is_empty()

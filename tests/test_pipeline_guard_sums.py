@@ -44,9 +44,19 @@ def test_sums_of_two_batches_are_the_sums_of_both_together(at: int) -> None:
     assert_frame_equal(together(apart).sort("replica"), together(sums(whole)).sort("replica"), check_exact=False)
 
 
-def test_a_prefill_replica_is_known_by_its_link_alone() -> None:
-    (row,) = together(sums(made_up(120))).filter(pl.col("replica") == "p").to_dicts()
-    assert (row["requests"], row["link_peak"], row["own_share"], row["tpot_mean_s"]) == (0, 60e9, None, None)
+def test_a_prefill_replica_is_known_by_its_link_and_by_what_it_read() -> None:
+    row = {"replica": "d", "prefill_replica": "p", "prompt_tokens": 1000, "cached_tokens": 300, "link_peak_bytes_per_s": 60e9, "tpot_s": 0.1}
+    found = {row["replica"]: row for row in together(sums(requests([row] * 5))).to_dicts()}
+    read, answered = found["p"], found["d"]
+    assert (read["requests"], read["own_n"], read["own_share"], read["link_peak"], read["tpot_mean_s"]) == (0, 5, 0.3, 60e9, None)
+    assert (answered["requests"], answered["taken_n"], answered["own_n"], answered["own_share"]) == (5, 5, 0, None)
+    assert (answered["prompt_mean"], answered["tpot_mean_s"]) == (1000, pytest.approx(0.1))
+
+
+def test_what_a_decode_leg_took_over_is_no_word_on_the_cache_of_who_read() -> None:
+    row = {"replica": "d", "prefill_replica": "p", "prompt_tokens": 1025, "cached_tokens": 1024}
+    assert together(sums(requests([row] * 5)))["own_n"].to_list() == [0]
+    assert together(sums(requests([row | {"prefill_replica": replica} for replica in (None, "d")])))["own_n"].to_list() == [2]
 
 
 def told(cached: float) -> pl.DataFrame:
