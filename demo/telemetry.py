@@ -15,6 +15,7 @@ from demo.records import Deployment, Reading, Request, Score
 from demo.scenarios.layout import Disorder
 from demo.scraped import Scraped, export
 
+POINTS_PER_EXPORT = 2000
 Signal: TypeAlias = Literal["traces", "metrics", "logs"]
 
 
@@ -88,7 +89,17 @@ class Telemetry:
 
 
 def _metrics(looked: Iterable[tuple[int, Scraped, str]]) -> Iterator[Body]:
-    """What a Collector sends of the pages, those of one moment together."""
+    """What a Collector sends of the pages: those of one moment together, and of several moments where they are few.
+
+    Exports one behind the other are one export, as protobuf has it.
+    """
+    parts, points = list[bytes](), 0
     for at_ns, pages in groupby(looked, key=itemgetter(0)):
         found = [scraped.read(text, at_ns) for _, scraped, text in pages]
-        yield Body("metrics", export([page for page, _ in found]), sum(count for _, count in found))
+        parts.append(export([page for page, _ in found]))
+        points += sum(count for _, count in found)
+        if points >= POINTS_PER_EXPORT:
+            yield Body("metrics", b"".join(parts), points)
+            parts, points = [], 0
+    if parts:
+        yield Body("metrics", b"".join(parts), points)

@@ -87,7 +87,7 @@ class EngineRoom:
             ("assemble", self._assemble),
             ("sample", lambda: sampling.sample_next(self.store, jobs.watermark(self.store))),
             ("settle", self._settle),
-            ("compare", lambda: jobs.compare_next(self.store, late=not self.spool.backlog_bytes)),
+            ("compare", lambda: jobs.compare_next(self.store, late=not self.spool.backlog_bytes, edges=self.edges)),
             ("roll", self._roll),
             ("judge", self._judge),
             ("seal", self._seal),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,9 @@ from pipeline.inference.break_even import LOSES, OPEN, PAYS, Band
 from pipeline.inference.interval import Running
 
 Reals = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
 WORDS = {PAYS: "pays", LOSES: "loses", OPEN: "open"}
+STALE = "stale"
 SCHEMA = pl.Schema(
     {
         "lever": pl.String(),
@@ -42,20 +46,23 @@ SCHEMA = pl.Schema(
 _TOLD = {name: SCHEMA[name] for name in ("pays_edge", "loses_edge", "state", "note")} | {"signs": pl.String()}
 
 
-def rows(kept: Kept, axis: Axis, buckets: Buckets, alpha: float = ALPHA) -> pl.DataFrame:
+def rows(kept: Kept, axis: Axis, buckets: Buckets, stale: Truths | None = None, alpha: float = ALPHA) -> pl.DataFrame:
     """One row per lever and segment (SCHEMA); gains are ratios, positive when the lever helps.
 
     `pays_edge` is the value of the key up to which (or from which, where the gain rises) the lever pays, `loses_edge` that from which (or
     up to which) it loses; null where no bucket does, or where the last one does and has no end. `point` is where the gain is zero,
     `line_point` by a straight line where that fits; both only once a bucket pays and one loses. `state`: `resolved` (no bucket is open),
-    `partly`, `not resolved yet`, `refuted`.
+    `partly`, `not resolved yet`, `refuted`, or `stale`: `stale` (pairs, buckets) names buckets that no longer do what `signs` say.
     """
     band = kept.band(falls=axis.falls, alpha=alpha)
     if not kept.pairs:
         return pl.DataFrame(schema=SCHEMA)
-    told = pl.DataFrame([_told(band, place, axis, buckets) for place in range(len(kept.pairs))], schema=_TOLD)
+    against = np.zeros_like(band.signs, np.bool_) if stale is None else stale
+    is_stale: Truths = np.any(against, axis=1)
+    band = replace(band, signs=np.where(is_stale[:, None], kept.drift.signs.reshape(band.signs.shape), band.signs))
+    told = pl.DataFrame([_told(band, place, axis, buckets, against) for place in range(len(kept.pairs))], schema=_TOLD)
     numbers = {"blocks": kept.gains.n, "gains": kept.gains.mean(), "gains_low": band.low, "gains_high": band.high}
-    points = dict(zip(("point", "line_point"), _points(kept.gains, band, axis, buckets), strict=True))
+    points = dict(zip(("point", "line_point"), _points(kept.gains, band, axis, buckets, ~is_stale), strict=True))
     levers, segments = zip(*kept.pairs, strict=True)
     same = {"key": axis.key, "metric": axis.metric, "basis": "control" if axis.is_judged else "descriptive"}
     found = pl.DataFrame(
@@ -71,16 +78,23 @@ def rows(kept: Kept, axis: Axis, buckets: Buckets, alpha: float = ALPHA) -> pl.D
     return made.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
 
 
-def _told(band: Band, place: int, axis: Axis, buckets: Buckets) -> dict[str, Any]:
-    signs, is_refuted = band.signs[place].tolist(), bool(band.is_refuted[place])
-    pays, loses = (None, None) if is_refuted else _edges(signs, axis.falls, buckets)
+def _told(band: Band, place: int, axis: Axis, buckets: Buckets, stale: Truths) -> dict[str, Any]:
+    signs, is_refuted, is_stale = band.signs[place].tolist(), bool(band.is_refuted[place]), bool(stale[place].any())
+    pays, loses = (None, None) if is_refuted or is_stale else _edges(signs, axis.falls, buckets)
+    note = break_even.words(signs, buckets.names, falls=axis.falls, is_refuted=is_refuted)
     return {
         "signs": " ".join(WORDS[sign] for sign in signs),
         "pays_edge": pays,
         "loses_edge": loses,
-        "state": _state(signs, is_refuted),
-        "note": break_even.words(signs, buckets.names, falls=axis.falls, is_refuted=is_refuted),
+        "state": STALE if is_stale else _state(signs, is_refuted),
+        "note": f"{_against(signs, buckets.names, stale[place])}; before: {note}" if is_stale else note,
     }
+
+
+def _against(signs: list[int], names: Sequence[str], stale: Truths) -> str:
+    """`no longer pays in 4-7, 8-15`."""
+    told = [(verb, [names[place] for place, sign in enumerate(signs) if sign == of and stale[place]]) for of, verb in WORDS.items()]
+    return "; ".join(f"no longer {verb} in {', '.join(some)}" for verb, some in told if some)
 
 
 def _edges(signs: list[int], falls: bool, buckets: Buckets) -> tuple[int | None, int | None]:
@@ -98,9 +112,9 @@ def _state(signs: list[int], is_refuted: bool) -> str:
     return "resolved" if OPEN not in signs else "partly" if any(signs) else "not resolved yet"
 
 
-def _points(gains: Running, band: Band, axis: Axis, buckets: Buckets) -> tuple[Reals, Reals]:
+def _points(gains: Running, band: Band, axis: Axis, buckets: Buckets, holds: Truths) -> tuple[Reals, Reals]:
     """Where each pair's gain is zero, by both ways; NaN where no bucket pays, or none loses."""
-    has_both = ~band.is_refuted & (band.signs == PAYS).any(axis=1) & (band.signs == LOSES).any(axis=1)
+    has_both = holds & ~band.is_refuted & (band.signs == PAYS).any(axis=1) & (band.signs == LOSES).any(axis=1)
     held = Running(gains.n[has_both], gains.s[has_both], gains.ss[has_both])
     keys = break_even_point.centers(buckets.least[1:])
     points, line_points = np.full((2, len(has_both)), np.nan)

@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pipeline import break_even_drift
+from pipeline.break_even_drift import Drift
 from pipeline.inference import break_even, contrast
 from pipeline.inference.break_even import Band
 from pipeline.inference.contrast import Reference, Sums
@@ -21,9 +23,10 @@ from pipeline.inference.interval import Running
 ALPHA = 0.05
 ARMS = ("treated", "control")
 SUMS = ("n", "num", "den", "num_sq", "den_sq", "num_den")
-LAYOUT = 1
+LAYOUT = 2
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-_WIDTH = 6 + 3
+_SUMMED = 6 + 3
+_WIDTH = _SUMMED + break_even_drift.WIDTH
 
 Reals = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -34,7 +37,7 @@ Pair = tuple[str, str]
 class Kept:
     """What is kept of each pair of lever and segment, in the order of `pairs`; arrays have shape (pairs, buckets).
 
-    `since` is the beginning of a pair's epoch, `until` the end of its newest block.
+    `since` is the beginning of a pair's epoch, `until` the end of its newest block. `drift` is flat, pair by pair.
     """
 
     pairs: tuple[Pair, ...]
@@ -43,6 +46,7 @@ class Kept:
     reference: Reference
     gains: Running
     is_refuted: Truths
+    drift: Drift
 
     @classmethod
     def start(cls, pairs: Iterable[Pair], buckets: int, since: datetime = NEVER) -> Kept:
@@ -50,19 +54,24 @@ class Kept:
         named = tuple(pairs)
         reference = Reference(*np.zeros((6, len(named), buckets)))
         always = tuple(since for _ in named)
-        return cls(named, always, always, reference, break_even.start(len(named), buckets), np.zeros(len(named), np.bool_))
+        gains, is_refuted = break_even.start(len(named), buckets), np.zeros(len(named), np.bool_)
+        return cls(named, always, always, reference, gains, is_refuted, Drift.start(len(named) * buckets))
 
     def numbers(self) -> Reals:
         """All that is kept as one row of numbers a pair, in an order that `LAYOUT` names."""
-        parts = np.stack([*_parts(self.reference), self.gains.n, self.gains.s, self.gains.ss], axis=1)
-        flat = parts.reshape(len(self.pairs), _WIDTH * parts.shape[2])
+        summed = np.stack([*_parts(self.reference), self.gains.n, self.gains.s, self.gains.ss], axis=2)
+        drift = self.drift.numbers().reshape(*summed.shape[:2], break_even_drift.WIDTH)
+        parts = np.concatenate([summed, drift], axis=2)
+        flat = parts.reshape(len(self.pairs), parts.shape[1] * _WIDTH)
         return np.concatenate([self.is_refuted[:, None].astype(np.float64), flat], axis=1)
 
     @classmethod
     def of_numbers(cls, pairs: Sequence[Pair], since: Sequence[datetime], until: Sequence[datetime], numbers: Reals) -> Kept:
         """What `numbers` gave, back."""
-        parts = np.moveaxis(numbers[:, 1:].reshape(len(pairs), _WIDTH, -1), 1, 0) if len(pairs) else np.zeros((_WIDTH, 0, 1))
-        return cls(tuple(pairs), tuple(since), tuple(until), Reference(*parts[:6]), Running(*parts[6:]), numbers[:, 0] > 0)
+        parts = numbers[:, 1:].reshape(len(pairs), (numbers.shape[1] - 1) // _WIDTH, _WIDTH)
+        summed = np.moveaxis(parts[..., :_SUMMED], 2, 0)
+        drift = Drift.of_numbers(parts[..., _SUMMED:].reshape(-1, break_even_drift.WIDTH))
+        return cls(tuple(pairs), tuple(since), tuple(until), Reference(*summed[:6]), Running(*summed[6:]), numbers[:, 0] > 0, drift)
 
     def band(self, *, falls: bool, alpha: float = ALPHA) -> Band:
         """What is known of each bucket now."""
@@ -95,7 +104,15 @@ def advanced(kept: Kept, cells: pl.DataFrame, names: Sequence[str], ended_at: da
         reference=Reference(*(part.reshape(shape) for part in _parts(learned))),
         gains=kept.gains.add(gain.reshape(shape)),
     )
-    return replace(after, is_refuted=after.band(falls=falls).is_refuted)
+    band, drift = after.band(falls=falls), break_even_drift.step(kept.drift, told, len(names))
+    is_anew = np.repeat(band.is_refuted & ~kept.is_refuted, len(names))
+    return replace(after, is_refuted=band.is_refuted, drift=break_even_drift.held(drift, band.signs.reshape(-1), is_anew))
+
+
+def stale(kept: Kept, *, falls: bool) -> Truths:
+    """Which buckets (pairs, buckets) no longer do what was said of them in this epoch: `restarted` is to follow."""
+    signs = kept.band(falls=falls).signs
+    return break_even_drift.is_stale(kept.drift, signs.reshape(-1), signs.shape[1]).reshape(signs.shape)
 
 
 def restarted(kept: Kept, pairs: Collection[Pair], since: datetime) -> Kept:
@@ -107,17 +124,22 @@ def restarted(kept: Kept, pairs: Collection[Pair], since: datetime) -> Kept:
         reference=Reference(*(part * ~is_new[:, None] for part in _parts(kept.reference))),
         gains=break_even.restarted(kept.gains, is_new),
         is_refuted=kept.is_refuted & ~is_new,
+        drift=break_even_drift.restarted(kept.drift, np.repeat(is_new, kept.gains.n.shape[1])),
     )
+
+
+def joined(kept: Kept, more: Kept) -> Kept:
+    """What is kept of two sets of pairs that share none."""
+    if not kept.pairs or not more.pairs:
+        return kept if kept.pairs else more
+    numbers = np.concatenate([kept.numbers(), more.numbers()])
+    return Kept.of_numbers(kept.pairs + more.pairs, kept.since + more.since, kept.until + more.until, numbers)
 
 
 def _with_pairs(kept: Kept, pairs: Iterable[Pair], buckets: int, ended_at: datetime) -> Kept:
     known = set(kept.pairs)
-    new = Kept.start([pair for pair in pairs if pair not in known], buckets, NEVER)
-    if not new.pairs:
-        return kept
-    numbers = np.concatenate([kept.numbers(), new.numbers()]) if kept.pairs else new.numbers()
-    since = (*kept.since, *(ended_at for _ in new.pairs))
-    return Kept.of_numbers(kept.pairs + new.pairs, since, kept.until + new.until, numbers)
+    new = Kept.start([pair for pair in pairs if pair not in known], buckets)
+    return joined(kept, replace(new, since=tuple(ended_at for _ in new.pairs))) if new.pairs else kept
 
 
 def _arrays(pairs: Sequence[Pair], cells: pl.DataFrame, names: Sequence[str]) -> Reals:

@@ -31,6 +31,8 @@ PREMISES = (
     "interconnect_efficiency",
     "batch_at_admission",
 )
+COMPARED = (REQUESTS, *CONTRASTED, *PREMISES)
+"""What is read of cells."""
 
 Reals = npt.NDArray[np.float64]
 
@@ -96,7 +98,7 @@ def _arm_sums(rows: pl.DataFrame, blocks: list[datetime]) -> dict[str, _Arm]:
         table[:, place[block]] += (n, num, den)
     empty = np.zeros((3, len(blocks)))
     requests = sums.get(REQUESTS, empty)[0]
-    return {name: _arm(sums.get(name, empty), requests) for name in by_name()}
+    return {name: _arm(sums.get(name, empty), requests) for name in COMPARED}
 
 
 def _arm(table: Reals, requests: Reals) -> _Arm:

@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from pipeline import cell_store, evidence_store, partners, segments, settle
+from pipeline import break_even_store, cell_store, evidence_store, partners, segments, settle
 from pipeline.assemble import assemble
-from pipeline.compare import WINDOW_BLOCKS, effects
+from pipeline.break_even_store import Learned
+from pipeline.compare import COMPARED, WINDOW_BLOCKS, effects
 from pipeline.evidence import Streams, advanced
 from pipeline.measure import BLOCK_S
 from queries import files, retention, sealing, settling
@@ -24,6 +25,7 @@ BLOCKS_A_RUN = 288
 IDLE_SENDER_S = 60
 BEHIND_S = 900
 BLOCK = timedelta(seconds=BLOCK_S)
+_EDGES = segments.Edges()
 
 Retract = Callable[[Transaction], None]
 
@@ -77,7 +79,7 @@ def watermark(store: Store) -> datetime | None:
     return newest
 
 
-def compare_next(store: Store, *, late: bool = True) -> int:
+def compare_next(store: Store, *, late: bool = True, edges: segments.Edges = _EDGES) -> int:
     """Folds the blocks that have closed, and compares the arms of those that were not compared; gives how many blocks were taken.
 
     With `late` false blocks that are older than those compared wait: more of an older history is still to come.
@@ -91,12 +93,13 @@ def compare_next(store: Store, *, late: bool = True) -> int:
     if settling.is_waiting(store, settle.block_start(closed)):
         return 0
     blocks, ends = _folded(store, closed, late)
-    frames, streams = _effects(store, ends) if ends else ([], None)
+    frames, streams, bands = _effects(store, ends, edges) if ends else ([], None, [])
     with store.write() as transaction:
         for frame in frames:
             transaction.using(frame, files.question("compare_insert"))
         if streams is not None:
             evidence_store.keep(transaction, streams)
+            break_even_store.keep(transaction, bands)
         if ends:
             transaction.using(pl.DataFrame({"until": ends}), "insert into closed_blocks (until) select until from incoming")
         if not blocks.is_empty():
@@ -118,9 +121,10 @@ def _folded(store: Store, closed: datetime, late: bool) -> tuple[pl.DataFrame, l
         return blocks, ends["block_ended_at"].to_list()
 
 
-def _effects(store: Store, ends: list[datetime]) -> tuple[list[pl.DataFrame], Streams]:
-    """The effects at the ends of blocks, in order, and the streams of evidence after the last of them."""
-    rows = store.frame(files.question("compare_cells"), {"since": ends[0] - BLOCK * WINDOW_BLOCKS, "until": ends[-1]})
+def _effects(store: Store, ends: list[datetime], edges: segments.Edges) -> tuple[list[pl.DataFrame], Streams, list[Learned]]:
+    """The effects at the ends of blocks, in order; after the last of them the streams of evidence, and where levers stop paying."""
+    asked = {"since": ends[0] - BLOCK * WINDOW_BLOCKS, "until": ends[-1], "metrics": [*COMPARED]}
+    rows = store.frame(files.question("compare_cells"), asked)
     frames, streams = [], evidence_store.kept(store)
     for end in ends:
         since = end - BLOCK * WINDOW_BLOCKS
@@ -130,7 +134,8 @@ def _effects(store: Store, ends: list[datetime]) -> tuple[list[pl.DataFrame], St
             made = effects(inside, end)
             keys = ["lever", "segment", "metric"]
             frames.append(made.drop("evidence").join(found, on=keys, how="left", maintain_order="left") if len(made) else made)
-    return [frame for frame in frames if not frame.is_empty()], streams
+    bands = break_even_store.learned(store, ends, rows.select("lever", "segment").unique(), edges)
+    return [frame for frame in frames if not frame.is_empty()], streams, bands
 
 
 def unjudged_since(store: Store) -> datetime | None:

@@ -23,7 +23,8 @@ SIGNALS = (*TEXTS, *NUMBERS, "accepted_by_position")
 OF_PREFILL = ("cached_tokens", "queue_s", "prefill_s", "batch_at_admission")
 # The gateway saw all of a request that moved from one engine to another; the last engine took what was done for a part of the prompt.
 OF_WHOLE = ("prompt_tokens", "output_tokens")
-READ_STEPS = 4  # the first step of a leg that took a read prompt is as long as its others, and one step gives a few tokens at most
+READ_STEPS = 2  # the first token of a leg that took a read prompt takes one step, which is about as long as its others
+DRAFTED_TOKENS = 4  # that a step with drafts is taken to give where nobody counts steps
 RANKS = {"engine": 0, "gateway": 2, "client": 3, "log": 4, "body": 5}
 
 
@@ -63,6 +64,7 @@ def identified(legs: pl.DataFrame) -> pl.DataFrame:
     same = (pl.col("join_key") == pl.col("first_join_key")).fill_null(False)
     timed = engine_leg | of_authority
     prefill, decode = (engine_leg & (pl.col("phase") == name).fill_null(False) for name in ("prefill", "decode"))
+    has_read = _has_read() if legs["is_of_pool"].any() else pl.lit(False)
     return legs.group_by("group", maintain_order=True).agg(
         _first("trace_id", of_authority),
         _first("span_id", is_head).alias("head_span_id"),
@@ -88,7 +90,7 @@ def identified(legs: pl.DataFrame) -> pl.DataFrame:
         (pl.col("status") == "error").filter(is_head | of_authority).any().alias("failed"),
         (pl.col("status") == "error").filter(pl.col("role") == "stage").any().alias("stage_failed"),
         of_authority.sum().alias("authority_legs"),
-        ((prefill.any() != decode.any()) & ~_has_read().any()).alias("half_a_pair"),
+        ((prefill.any() != decode.any()) & ~has_read.any()).alias("half_a_pair"),
         (other & same & beside).any().alias("told_twice"),
         ((other & ~(same & beside)).any() | (pl.col("retried") > 0).any()).alias("tried_again"),
         pl.coalesce(_first("levers", of_authority), _first("levers", pl.lit(True))).alias("levers"),
@@ -99,13 +101,14 @@ def identified(legs: pl.DataFrame) -> pl.DataFrame:
 def _has_read() -> pl.Expr:
     """Whether a leg on a decode worker read its prompt itself, so that no other leg is missing.
 
-    It has a stage that read, or took far longer to its first token than to others. One of few prompt tokens takes no longer: nothing tells
-    it from half a pair. A leg that calls itself one of a pair, or whose gateway names who read, is one.
+    It has a stage that read, or took longer to its first token than steps take. Where little was to be read it takes no longer: nothing
+    tells it from half a pair. A leg that calls itself one of a pair, or whose gateway names who read, is one.
     """
     of_decode_pool = pl.col("is_of_pool") & (pl.col("phase") == "decode")
     per_step_s = pl.when(pl.col("verify_steps").max() > 0).then(pl.col("decode_s") / pl.col("verify_steps").max())
     per_token_s = pl.when(pl.col("output_tokens") >= 2).then(pl.col("decode_s") / (pl.col("output_tokens") - 1))
-    step_s = pl.coalesce(per_step_s, per_token_s)
+    drafts = pl.col("levers").list.eval(pl.element().struct.field("key") == "speculation").list.any().fill_null(False)
+    step_s = pl.coalesce(per_step_s, per_token_s * pl.when(drafts).then(DRAFTED_TOKENS).otherwise(1))
     is_long = (pl.col("role") == "engine") & (step_s > 0) & (pl.col("prefill_s") > READ_STEPS * step_s)
     has_stage = (pl.col("role") == "stage") & pl.col("prefill_s").is_not_null()
     return of_decode_pool & (is_long.fill_null(False) | has_stage) & pl.col("prefill_replica").is_null().all()

@@ -76,16 +76,23 @@ def test_every_request_is_told_by_its_engine_and_by_the_tap_in_front_of_it() -> 
     assert sum(body.items for body in bodies if body.signal == "traces") == sum(found.values())
 
 
-def test_each_look_at_the_replicas_is_one_export_of_all_of_them() -> None:
+def test_each_look_at_the_replicas_is_sent_with_all_of_them_and_its_own_moment() -> None:
     bodies, _ = sent(scenario())
-    looks = [body for body in bodies if body.signal == "metrics"]
-    assert len(looks) == 5
-    for number, body in enumerate(looks):
-        resources = ExportMetricsServiceRequest.FromString(body.content).resource_metrics
-        replicas = [{a.key: a.value.string_value for a in r.resource.attributes}["service.instance.id"] for r in resources]
-        assert replicas == ["p-0", "p-1"]
-        points = [p for r in resources for m in r.scope_metrics[0].metrics for p in (*m.gauge.data_points, *m.sum.data_points)]
-        assert (len(points), {p.time_unix_nano for p in points}) == (body.items, {BEGAN_NS + number * MINUTE_NS})
+    [body] = [body for body in bodies if body.signal == "metrics"]
+    resources = ExportMetricsServiceRequest.FromString(body.content).resource_metrics
+    replicas = [{a.key: a.value.string_value for a in r.resource.attributes}["service.instance.id"] for r in resources]
+    assert replicas == ["p-0", "p-1"] * 5
+    points = [[p for m in r.scope_metrics[0].metrics for p in (*m.gauge.data_points, *m.sum.data_points)] for r in resources]
+    assert sum(map(len, points)) == body.items
+    moments = [{p.time_unix_nano for p in of_page} for of_page in points]
+    assert moments == [{BEGAN_NS + number // 2 * MINUTE_NS} for number in range(10)]
+
+
+def test_many_looks_are_several_exports() -> None:
+    bodies, _ = sent(scenario(), minutes=120)
+    items = [body.items for body in bodies if body.signal == "metrics"]
+    assert len(items) > 1
+    assert all(count >= 2000 for count in items[:-1])
 
 
 def test_pages_that_somebody_else_looks_at_are_made_and_not_sent() -> None:

@@ -283,10 +283,12 @@ def stage(name: str, parent: str, **said: Any) -> dict[str, Any]:
     return span(name, "stage", "sglang", parent, pool="decode", **said)
 
 
+DRAFTS = [{"key": "speculation", "value": "mtp-1"}]
 LOCAL = {
     "sglang, with a stage that read": [vllm(pool="decode") | {"dialect": "sglang"}, stage("s", "e", prefill_s=0.02)],
-    "vllm, long until its first token": [vllm(pool="decode", prefill_s=0.45)],
-    "vllm, of a tap that knows its steps": [vllm(pool="decode", prefill_s=0.9), span("b", "body", "tap", join_key="r-1", verify_steps=5)],
+    "vllm, long until its first token": [vllm(pool="decode", prefill_s=0.21)],
+    "vllm, of a tap that knows its steps": [vllm(pool="decode", prefill_s=0.41), span("b", "body", "tap", join_key="r-1", verify_steps=5)],
+    "vllm, long for a step with drafts": [vllm(pool="decode", prefill_s=0.81, levers=DRAFTS)],
 }
 
 
@@ -298,11 +300,15 @@ def test_a_prompt_that_a_decode_worker_reads_itself_is_whole(spans: list[dict[st
 
 
 HALVES = {
-    "vllm, a step until its first token": [vllm(pool="decode", prefill_s=0.1)],
-    "vllm, a step of several tokens": [vllm(pool="decode", prefill_s=0.5), span("b", "body", "tap", join_key="r-1", verify_steps=5)],
+    "vllm, a step until its first token": [vllm(pool="decode", prefill_s=0.19)],
+    "vllm, a step of several tokens": [vllm(pool="decode", prefill_s=0.39), span("b", "body", "tap", join_key="r-1", verify_steps=5)],
+    "vllm, a step with drafts": [vllm(pool="decode", prefill_s=0.79, levers=DRAFTS)],
     "vllm, without another token to hold it against": [vllm(pool="decode", prefill_s=0.9, output_tokens=1, decode_s=0.0)],
     "of its own word": [vllm(phase="decode", prefill_s=0.45)],
-    "of a gateway that names who read": [span("g", "gateway", "llm-d", prefill_replica="p"), vllm(parent="g", pool="decode", prefill_s=0.45)],
+    "of a gateway that names who read": [
+        span("g", "gateway", "llm-d", prefill_replica="p"),
+        vllm(parent="g", pool="decode", prefill_s=0.45),
+    ],
     "sglang, of its own word, with a stage": [vllm(phase="decode"), stage("s", "e", prefill_s=0.02)],
     "read, and not answered": [vllm(pool="prefill", prefill_s=0.45)],
 }

@@ -148,7 +148,7 @@ STAGES = {
     "cell_admit": "working_cells", "cell_admit_other": "working_cells", "cell_place": "working_cells",
     "cell_series": "placed_cells", "cell_numbers": "placed_cells", "cell_metrics": "named_metrics",
     "natural_off_steps": "marked", "natural_cold_workers": "marked", "natural_rollouts": "marked", "natural_spill": "marked",
-    "natural_sums": "sided", "break_even_contexts": "marked",
+    "natural_sums": "sided", "break_even_contexts": "marked", "break_even_outdate": "bands",
 }  # fmt: skip
 SHAPES = {
     "working_cells": "create temp table working_cells as select 0::uinteger as cell, g.* exclude (segment_id), s.* exclude "
@@ -179,6 +179,7 @@ SHAPES = {
     "replica_sums": "create temp table incoming as select * exclude (noted_at) from replica_sums",
     "working_blocks": "create temp table working_blocks as select now() as block_started_at",
     "marked": "create temp table marked as select *, '' as arm from requests",
+    "bands": "create temp table incoming as select * from break_even",
     "sided": "create temp table sided as select *, '' as arm, '' as side from requests",
 }
 

@@ -1,0 +1,91 @@
+"""Contrasts of each bucket's blocks in, whether what was said of a bucket still holds out: one detector per bucket, against its sign.
+
+Arrays are flat, one place per stream: a bucket of a pair. A sign is that of blocks before, so a block never speaks against itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.inference import break_even, detector, scale
+from pipeline.inference.break_even import OPEN
+from pipeline.inference.contrast import Contrast
+from pipeline.measure import BLOCK_S
+
+ALPHA = 0.05
+BLOCKS_A_CYCLE = 86_400 // BLOCK_S
+LAGS = scale.lags(BLOCK_S)
+WIDTH = 1 + len(detector.LAM) + 2 * LAGS + 4
+_HALF_LIFE_BLOCKS = scale.HALF_LIFE_S / BLOCK_S
+
+Reals = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What is kept of each stream: the sign that it is held to (OPEN: none yet), the evidence against that, and the contrasts' scale."""
+
+    signs: Whole
+    log_m: Reals
+    scale: scale.State
+
+    @classmethod
+    def start(cls, streams: int) -> Self:
+        """Streams of which nothing was said."""
+        return cls(np.full(streams, OPEN, np.int64), detector.start(streams), scale.State.start(streams, LAGS))
+
+    def numbers(self) -> Reals:
+        """All that is kept, one row of WIDTH numbers a stream."""
+        told = self.scale
+        ends = [told.weight, told.noise, told.thinness, told.seen.astype(np.float64)]
+        return np.concatenate(
+            [self.signs[:, None].astype(np.float64), self.log_m, told.recent, told.squares, np.stack(ends, axis=1)], axis=1
+        )
+
+    @classmethod
+    def of_numbers(cls, numbers: Reals) -> Self:
+        """What `numbers` gave, back."""
+        signs, log_m, recent, squares, ends = np.split(numbers, np.cumsum([1, len(detector.LAM), LAGS, LAGS]), axis=1)
+        told = scale.State(recent, squares, ends[:, 0], ends[:, 1], ends[:, 2], ends[:, 3].astype(np.int64))
+        return cls(signs[:, 0].astype(np.int64), log_m, told)
+
+
+def step(drift: Drift, told: Contrast, buckets: int) -> Drift:
+    """What is kept after one more block; NaN in its difference leaves a stream as it was. A pair has so many `buckets`."""
+    against = break_even.contrary(drift.signs, -told.difference)
+    log_m = detector.step(drift.log_m, against / scale.sd(drift.scale, told.ih))
+    frozen = detector.freezes(log_m, _least(buckets))
+    learned = scale.update(drift.scale, told.difference, told.ih, told.b, frozen, _HALF_LIFE_BLOCKS)
+    return Drift(drift.signs, log_m, learned)
+
+
+def held(drift: Drift, signs: Whole, is_anew: Truths) -> Drift:
+    """The streams held to the signs that are known now. One that has a sign keeps it, but where `is_anew`: the order was just refuted."""
+    taken = np.where(is_anew | (drift.signs == OPEN), signs, drift.signs)
+    return Drift(taken, np.where((taken == drift.signs)[:, None], drift.log_m, -np.inf), drift.scale)
+
+
+def is_stale(drift: Drift, signs: Whole, buckets: int) -> Truths:
+    """Whether a stream's sign holds no more: evidence against it, or an epoch that as a whole says the opposite (`signs`, those of now).
+
+    False alarms per pair and day: ALPHA at most, over all of its buckets together.
+    """
+    is_opposite = (drift.signs != OPEN) & (signs == -drift.signs)
+    return np.asarray(detector.alarms(drift.log_m, _least(buckets)) | is_opposite)
+
+
+def restarted(drift: Drift, is_new: Truths) -> Drift:
+    """The streams of `is_new` with nothing said of them. Their scale stays, without the blocks that it would compare across the change."""
+    recent = np.where(is_new[:, None], np.nan, drift.scale.recent)
+    told = scale.State(recent, drift.scale.squares, drift.scale.weight, drift.scale.noise, drift.scale.thinness, drift.scale.seen)
+    return Drift(np.where(is_new, OPEN, drift.signs), np.where(is_new[:, None], -np.inf, drift.log_m), told)
+
+
+def _least(buckets: int) -> float:
+    return float(detector.threshold(BLOCKS_A_CYCLE * buckets, ALPHA))
