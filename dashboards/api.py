@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib import resources
 from typing import Annotated, Any
 
 import msgspec
+import polars as pl
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
@@ -50,7 +51,7 @@ class SqlQuestion(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 def router(reader: Reader, sandbox: Sandbox, clock: Callable[[], datetime]) -> APIRouter:
-    """`/`, `/segment`, `/docs`, `/assets/...`, `/api/report`, `/api/effects` and `/api/sql`."""
+    """`/`, `/segment`, `/docs`, `/assets/...`, `/api/report`, `/api/effects`, `/api/break-even` and `/api/sql`."""
     routes = APIRouter()
     _add_pages(routes, reader, clock)
     _add_reports(routes, reader, clock)
@@ -103,12 +104,21 @@ def _add_reports(routes: APIRouter, reader: Reader, clock: Callable[[], datetime
     @routes.get("/api/effects", tags=["query"])
     def effects(lever: Lever = None, by: By = "") -> Response:
         """One object per segment and metric: a lever's effect with its interval."""
-        if lever is None:
-            return answers.error("invalid", "no lever came", "add ?lever=speculation")
-        try:
-            return answers.rows(reader.effects(lever, _listed(by)))
-        except (KeyError, ValueError) as error:
-            return answers.error("invalid", _said(error))
+        return _of_lever(reader.effects, lever, by)
+
+    @routes.get("/api/break-even", tags=["query"])
+    def break_even(lever: Lever = None, by: By = "") -> Response:
+        """One object per segment and key: up to where a lever pays, from where it loses, or that it is not resolved yet."""
+        return _of_lever(reader.break_even, lever, by)
+
+
+def _of_lever(ask: Callable[[str, Sequence[str]], pl.DataFrame], lever: str | None, by: str) -> Response:
+    if lever is None:
+        return answers.error("invalid", "no lever came", "add ?lever=speculation")
+    try:
+        return answers.rows(ask(lever, _listed(by)))
+    except (KeyError, ValueError) as error:
+        return answers.error("invalid", _said(error))
 
 
 def _ask(sandbox: Sandbox, body: bytes) -> Response:

@@ -35,3 +35,7 @@ class Reader(Protocol):
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         """One row per segment and metric: the lever's newest effect, as columns of `effects`."""
         ...
+
+    def break_even(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
+        """One row per segment and key: where the lever stops paying, as columns of `break_even`; behind it the one that went stale."""
+        ...

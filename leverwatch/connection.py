@@ -48,6 +48,10 @@ class Connection(Protocol):
         """One row per segment and metric: the newest effect of a lever."""
         ...
 
+    def break_even(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
+        """One row per segment and key: up to where a lever pays and from where it loses; behind it what it said before that went stale."""
+        ...
+
     def explain(
         self,
         a: str,

@@ -26,7 +26,7 @@ from pipeline import fresh, imported, jobs, measure, metric_table, sampling, set
 from pipeline import metrics as metric_rows
 from pipeline.recent import Recent
 from pipeline.segments import keys_for
-from queries import cells_rolled, merging, report, sealing, snapshot
+from queries import cells_rolled, files, merging, report, sealing, snapshot
 from queries.parts import SEALED
 from queries.sandbox import Sandbox, SqlLimits
 from queries.store import Store, Transaction
@@ -230,16 +230,23 @@ class EngineRoom:
         Raises:
             ReportError: there is no such lever, or no such key of its segments.
         """
+        newest = (
+            "select * from effects where lever = $lever qualify until = max(until) over (partition by segment) order by segment, metric"
+        )
+        return self._of_lever(newest, lever, by)
+
+    def break_even(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
+        """Where a lever stops paying, one row per segment and key, and behind it the one before that went stale. Raises as `effects`."""
+        return self._of_lever(files.question("break_even_newest"), lever, by)
+
+    def _of_lever(self, sql: str, lever: str, by: Sequence[str]) -> pl.DataFrame:
         if lever not in LEVERS:
             raise report.ReportError(unknown("lever", lever, LEVERS))
         keys = (*keys_for(lever), "tenant")
         for key in by:
             if key not in keys:
                 raise report.ReportError(unknown("key", key, keys))
-        rows = self.store.frame(
-            "select * from effects where lever = $lever qualify until = max(until) over (partition by segment) order by segment, metric",
-            {"lever": lever},
-        )
+        rows = self.store.frame(sql, {"lever": lever})
         for key in by:
             rows = rows.filter(pl.col("segment").str.json_path_match(f"$.{key}").is_not_null())
         return rows

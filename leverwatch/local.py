@@ -48,6 +48,9 @@ class Local(Connection):
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         return self.room.effects(lever, by)
 
+    def break_even(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
+        return self.room.break_even(lever, by)
+
     def explain(
         self,
         a: str,

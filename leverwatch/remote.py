@@ -53,8 +53,10 @@ class Remote(Connection):
         return _frame(self._asked("GET", "/api/report", params={key: value for key, value in asked.items() if value}))
 
     def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
-        asked = {"lever": lever} | ({"by": ",".join(by)} if by else {})
-        return _frame(self._asked("GET", "/api/effects", params=asked))
+        return self._of_lever("/api/effects", lever, by)
+
+    def break_even(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
+        return self._of_lever("/api/break-even", lever, by)
 
     def explain(
         self,
@@ -98,6 +100,9 @@ class Remote(Connection):
 
     def close(self) -> None:
         self.http.close()
+
+    def _of_lever(self, path: str, lever: str, by: Sequence[str]) -> pl.DataFrame:
+        return _frame(self._asked("GET", path, params={"lever": lever} | ({"by": ",".join(by)} if by else {})))
 
     def _asked(self, method: str, path: str, **what: Any) -> httpx.Response:
         try:

@@ -57,8 +57,7 @@ def keep(transaction: Transaction, found: Sequence[Learned]) -> None:
 
 def _learned(store: Store, ends: Sequence[datetime], axis: Axis, along: Buckets, told: pl.Series) -> Learned:
     lower_is_better, kept, ended = by_name()[axis.metric].better == "lower", Kept.start((), len(along.names)), []
-    for first in range(0, len(ends), BLOCKS_AT_ONCE):
-        some = ends[first : first + BLOCKS_AT_ONCE]
+    for some in _near(ends):
         cells = _cells(store, axis, along, some, told)
         kept = break_even_state.joined(kept, _kept(store, axis, along, set(cells["segment"].unique()) - {name for _, name in kept.pairs}))
         for end, block in _blocks(cells, some):
@@ -69,6 +68,16 @@ def _learned(store: Store, ends: Sequence[datetime], axis: Axis, along: Buckets,
                 ended.append(break_even_rows.rows(kept, axis, along, stale).filter(pl.col("state") == break_even_rows.STALE))
                 kept = break_even_state.restarted(kept, pairs, end)
     return Learned(axis, along.names, kept, pl.concat([*ended, break_even_rows.rows(kept, axis, along)]))
+
+
+def _near(ends: Sequence[datetime]) -> Iterator[Sequence[datetime]]:
+    """The ends in groups that are not far apart: what lies between them is read with them."""
+    first = 0
+    for place, end in enumerate(ends):
+        if end - ends[first] >= BLOCK * BLOCKS_AT_ONCE:
+            yield ends[first:place]
+            first = place
+    yield ends[first:]
 
 
 def _cells(store: Store, axis: Axis, along: Buckets, ends: Sequence[datetime], told: pl.Series) -> pl.DataFrame:

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.inference import block_length, contrast, detector, interval, scale, turn
+from pipeline.inference import block_length, contrast, detector, interval, scale, turn, waiting
 from pipeline.inference.multiplicity import bonferroni_threshold
+from pipeline.inference.waiting import Waiting
 from pipeline.measure import BLOCK_S, REQUESTS
 from pipeline.metrics import by_name
 
@@ -33,9 +34,10 @@ ROTATION_S = 1800.0
 LAGS = scale.lags(BLOCK_S, ROTATION_S)
 BEYOND = 2.0
 """How far past the threshold the logarithm of evidence grows: what spoke for a lever for weeks must not outweigh an hour against it."""
-LAYOUT = 2
+LAYOUT = 3
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
-STREAM_WIDTH = 6 + 2 * LAGS + 4 + len(NULLS) * 2 * len(detector.LAM) + 3 + 4
+SCALE_WIDTH = 4 * LAGS + 11
+STREAM_WIDTH = 6 + SCALE_WIDTH + len(NULLS) * 2 * len(detector.LAM) + 3 + 4
 _HALF_LIFE_BLOCKS = scale.HALF_LIFE_S / BLOCK_S
 
 Reals = npt.NDArray[np.float64]
@@ -53,7 +55,7 @@ class Streams:
     until: tuple[datetime, ...]
     open: block_length.Open
     reference: contrast.Reference
-    scale: scale.State
+    scale: Waiting
     log_m: Reals
     running: interval.Running
     turned: turn.State
@@ -69,7 +71,7 @@ class Streams:
             tuple(NEVER for _ in named),
             block_length.Open.start(len(named), len(RAW) * len(ARMS) * len(SUMS)),
             contrast.Reference.start(count),
-            scale.State.start(count, LAGS),
+            Waiting.start(count, LAGS),
             log_m,
             interval.Running.start(count),
             turn.State.start(count),
@@ -78,7 +80,7 @@ class Streams:
     def numbers(self) -> Reals:
         """All that is kept as one row of numbers a pair, in an order that `LAYOUT` names."""
         of_pairs = [self.open.sums, self.open.control_n[:, None], self.open.blocks[:, None].astype(np.float64)]
-        parts = [*self._reference(), *self._scale(), self.log_m, *self._running(), *self._turned()]
+        parts = [*self._reference(), self.scale.numbers(), self.log_m, *self._running(), *self._turned()]
         columns = [part.reshape(len(part), int(np.prod(part.shape[1:]))) for part in parts]
         of_streams = np.concatenate(columns, axis=1).reshape(len(self.pairs), len(METRICS) * STREAM_WIDTH)
         return np.concatenate([*of_pairs, of_streams], axis=1)
@@ -89,14 +91,14 @@ class Streams:
         width, count = len(RAW) * len(ARMS) * len(SUMS), len(pairs) * len(METRICS)
         held = block_length.Open(numbers[:, :width], numbers[:, width], numbers[:, width + 1].astype(np.int64))
         rest = numbers[:, width + 2 :].reshape(count, STREAM_WIDTH)
-        edges = np.cumsum([6, LAGS, LAGS, 4, len(NULLS) * 2 * len(detector.LAM), 3])
-        reference, recent, squares, told, log_m, running, turned = np.split(rest, edges, axis=1)
+        edges = np.cumsum([6, SCALE_WIDTH, len(NULLS) * 2 * len(detector.LAM), 3])
+        reference, scaled, log_m, running, turned = np.split(rest, edges, axis=1)
         return cls(
             tuple(pairs),
             tuple(until),
             held,
             contrast.Reference(*reference.T),
-            scale.State(recent, squares, told[:, 0], told[:, 1], told[:, 2], told[:, 3].astype(np.int64)),
+            Waiting.of_numbers(scaled),
             log_m.reshape(count, len(NULLS), 2, len(detector.LAM)),
             interval.Running(*running.T),
             turn.State(*turned.T),
@@ -105,10 +107,6 @@ class Streams:
     def _reference(self) -> list[Reals]:
         kept = self.reference
         return [kept.treated_n, kept.treated_num, kept.treated_den, kept.control_n, kept.control_num, kept.control_den]
-
-    def _scale(self) -> list[Reals]:
-        kept = self.scale
-        return [kept.recent, kept.squares, kept.weight, kept.noise, kept.thinness, kept.seen.astype(np.float64)]
 
     def _running(self) -> list[Reals]:
         return [self.running.n, self.running.s, self.running.ss]
@@ -180,17 +178,17 @@ def _contrasted(streams: Streams, said: Reals) -> Streams:
     sign = _signs(len(streams.pairs))
     plain = contrast.block(treated, control, streams.reference, 1.0, sign)
     log_m, least, most = streams.log_m.copy(), detector.threshold(BLOCKS_A_CYCLE, ALPHA), _most(streams.pairs)
-    spread = scale.sd(streams.scale, plain.ih)
+    spread = scale.sd(streams.scale.known, plain.ih)
     for place, null in enumerate(NULLS):
         against = contrast.block(treated, control, streams.reference, contrast.theta0(null, sign), sign) if null else plain
-        z = against.difference / scale.sd(streams.scale, against.ih)
+        z = against.difference / scale.sd(streams.scale.known, against.ih)
         for side, bet in enumerate((z, -z)):
             log_m[:, place, side] = np.minimum(detector.step(log_m[:, place, side], bet), most[:, None])
-    frozen = detector.freezes(log_m[:, 0, 0], least) | detector.freezes(log_m[:, 0, 1], least)
+    doubtful = detector.freezes(log_m[:, 0, 0], least)
     return replace(
         streams,
         reference=contrast.learn(streams.reference, treated, control),
-        scale=scale.update(streams.scale, plain.difference, plain.ih, plain.b, frozen, _HALF_LIFE_BLOCKS),
+        scale=waiting.update(streams.scale, plain.difference, plain.ih, plain.b, doubtful, _HALF_LIFE_BLOCKS),
         log_m=log_m,
         running=streams.running.add(plain.difference),
         turned=turn.step(streams.turned, plain.difference / spread, plain.difference, plain.share),

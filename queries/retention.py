@@ -57,6 +57,8 @@ TABLES: dict[str, tuple[_Table, ...]] = {
     "cells": (
         *(_Table(f"{tier}_{kind}", "started_at") for tier in ("day", "fleet", "week") for kind in ("cells", "histograms")),
         _Table("effects", "until"),
+        _Table("break_even", "until"),
+        _Table("break_even_kept", "until"),
         _Table("closed_blocks", "until"),
         _Table("sampling", "window_started_at"),
     ),

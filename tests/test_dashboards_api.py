@@ -147,5 +147,5 @@ def test_sql_gives_the_other_formats_too(client: httpx.Client) -> None:
 
 def test_the_sql_endpoint_is_documented(client: httpx.Client) -> None:
     paths = client.get("/openapi.json").json()["paths"]
-    assert set(paths) == {"/api/report", "/api/effects", "/api/sql"}
+    assert set(paths) == {"/api/report", "/api/effects", "/api/break-even", "/api/sql"}
     assert "sql" in paths["/api/sql"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]

@@ -15,6 +15,7 @@ from dashboards import templating
 _QUERIES = {
     "/api/report": {"by": "model", "since": "24h"},
     "/api/effects": {"lever": "speculation"},
+    "/api/break-even": {"lever": "speculation"},
     "/api/explain": {"a": "slow", "since": "24h"},
     "/api/flips": {"limit": "5"},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -67,7 +68,13 @@ def _table(frame: pl.DataFrame) -> str:
 
 
 def _csv(frame: pl.DataFrame) -> str:
-    return frame.write_csv()
+    """A list is its JSON text: CSV has no lists."""
+    lists = [
+        pl.Series(name, [None if value is None else json.dumps(value) for value in frame[name].to_list()], pl.String)
+        for name, kind in frame.schema.items()
+        if isinstance(kind, pl.List)
+    ]
+    return frame.with_columns(lists).write_csv()
 
 
 def _json(frame: pl.DataFrame) -> str:
