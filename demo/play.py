@@ -102,6 +102,7 @@ class _Run:
     def __init__(self, plan: Plan, sender: Sender, stop: threading.Event) -> None:
         self._fleet, self._sender, self.stop = plan.fleet(), sender, stop
         self._telemetry = Telemetry(plan.scenario.disorder, plan.began_ns)
+        self._until_ns = unix_ns(plan.now) - int(plan.hours * HOUR_NS)
         self.played = Played()
 
     @property
@@ -110,7 +111,12 @@ class _Run:
         return self._telemetry.texts
 
     def catch_up(self, at_ns: int, *, scraped: bool = True) -> None:
-        """Sends what happened before `at_ns` and was not sent yet; leaves off when told to stop."""
+        """Sends what happened before `at_ns` and was not sent yet, a little at a time; leaves off when told to stop."""
+        while self._until_ns < at_ns and not self.stop.is_set():
+            self._until_ns = min(self._until_ns + SLICE_NS, at_ns)
+            self._send(self._until_ns, scraped=scraped)
+
+    def _send(self, at_ns: int, *, scraped: bool) -> None:
         for body in self._telemetry.bodies(self._fleet.until(at_ns), scraped=scraped):
             if self.stop.is_set():
                 return

@@ -5,21 +5,22 @@ Arrays are flat, one place per stream: a bucket of a pair. A sign is that of blo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.inference import break_even, detector, scale
+from pipeline.inference import break_even, detector, scale, waiting
 from pipeline.inference.break_even import OPEN
 from pipeline.inference.contrast import Contrast
+from pipeline.inference.waiting import Waiting
 from pipeline.measure import BLOCK_S
 
 ALPHA = 0.05
 BLOCKS_A_CYCLE = 86_400 // BLOCK_S
 LAGS = scale.lags(BLOCK_S)
-WIDTH = 1 + len(detector.LAM) + 2 * LAGS + 4
+WIDTH = 1 + len(detector.LAM) + 4 * LAGS + 11
 _HALF_LIFE_BLOCKS = scale.HALF_LIFE_S / BLOCK_S
 
 Reals = npt.NDArray[np.float64]
@@ -33,35 +34,30 @@ class Drift:
 
     signs: Whole
     log_m: Reals
-    scale: scale.State
+    scale: Waiting
 
     @classmethod
     def start(cls, streams: int) -> Self:
         """Streams of which nothing was said."""
-        return cls(np.full(streams, OPEN, np.int64), detector.start(streams), scale.State.start(streams, LAGS))
+        return cls(np.full(streams, OPEN, np.int64), detector.start(streams), Waiting.start(streams, LAGS))
 
     def numbers(self) -> Reals:
         """All that is kept, one row of WIDTH numbers a stream."""
-        told = self.scale
-        ends = [told.weight, told.noise, told.thinness, told.seen.astype(np.float64)]
-        return np.concatenate(
-            [self.signs[:, None].astype(np.float64), self.log_m, told.recent, told.squares, np.stack(ends, axis=1)], axis=1
-        )
+        return np.concatenate([self.signs[:, None].astype(np.float64), self.log_m, self.scale.numbers()], axis=1)
 
     @classmethod
     def of_numbers(cls, numbers: Reals) -> Self:
         """What `numbers` gave, back."""
-        signs, log_m, recent, squares, ends = np.split(numbers, np.cumsum([1, len(detector.LAM), LAGS, LAGS]), axis=1)
-        told = scale.State(recent, squares, ends[:, 0], ends[:, 1], ends[:, 2], ends[:, 3].astype(np.int64))
-        return cls(signs[:, 0].astype(np.int64), log_m, told)
+        signs, log_m, told = np.split(numbers, [1, 1 + len(detector.LAM)], axis=1)
+        return cls(signs[:, 0].astype(np.int64), log_m, Waiting.of_numbers(told))
 
 
 def step(drift: Drift, told: Contrast, buckets: int) -> Drift:
     """What is kept after one more block; NaN in its difference leaves a stream as it was. A pair has so many `buckets`."""
     against = break_even.contrary(drift.signs, -told.difference)
-    log_m = detector.step(drift.log_m, against / scale.sd(drift.scale, told.ih))
-    frozen = detector.freezes(log_m, _least(buckets))
-    learned = scale.update(drift.scale, told.difference, told.ih, told.b, frozen, _HALF_LIFE_BLOCKS)
+    log_m = detector.step(drift.log_m, against / scale.sd(drift.scale.known, told.ih))
+    doubtful = detector.freezes(log_m, _least(buckets))
+    learned = waiting.update(drift.scale, told.difference, told.ih, told.b, doubtful, _HALF_LIFE_BLOCKS)
     return Drift(drift.signs, log_m, learned)
 
 
@@ -82,8 +78,9 @@ def is_stale(drift: Drift, signs: Whole, buckets: int) -> Truths:
 
 def restarted(drift: Drift, is_new: Truths) -> Drift:
     """The streams of `is_new` with nothing said of them. Their scale stays, without the blocks that it would compare across the change."""
-    recent = np.where(is_new[:, None], np.nan, drift.scale.recent)
-    told = scale.State(recent, drift.scale.squares, drift.scale.weight, drift.scale.noise, drift.scale.thinness, drift.scale.seen)
+    known = replace(drift.scale.known, recent=np.where(is_new[:, None], np.nan, drift.scale.known.recent))
+    newer, older = (np.where(is_new[:, None], 0.0, lessons) for lessons in (drift.scale.newer, drift.scale.older))
+    told = Waiting(known, newer, older, np.where(is_new, 0, drift.scale.gathered))
     return Drift(np.where(is_new, OPEN, drift.signs), np.where(is_new[:, None], -np.inf, drift.log_m), told)
 
 

@@ -23,7 +23,7 @@ from pipeline.inference.interval import Running
 ALPHA = 0.05
 ARMS = ("treated", "control")
 SUMS = ("n", "num", "den", "num_sq", "den_sq", "num_den")
-LAYOUT = 2
+LAYOUT = 1
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _SUMMED = 6 + 3
 _WIDTH = _SUMMED + break_even_drift.WIDTH

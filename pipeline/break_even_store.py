@@ -27,12 +27,16 @@ _SAME = " and ".join(f't."{name}" = i."{name}"' for name in ("lever", "segment",
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What the blocks of a run taught of one axis: what is kept now, and the rows of epochs that go on or have ended."""
+    """What the blocks of a run taught of one axis: what is kept now, and the rows of epochs that go on or have ended.
+
+    `began` is the end of the first of these blocks.
+    """
 
     axis: Axis
     names: tuple[str, ...]
     kept: Kept
     rows: pl.DataFrame
+    began: datetime
 
 
 def learned(store: Store, ends: Sequence[datetime], compared: pl.DataFrame, edges: segments.Edges) -> list[Learned]:
@@ -52,7 +56,9 @@ def keep(transaction: Transaction, found: Sequence[Learned]) -> None:
     transaction.insert("break_even_kept", kept)
     transaction.using(rows, f"delete from break_even t using incoming i where {_SAME} and t.since = i.since")
     transaction.insert("break_even", rows)
-    transaction.using(rows, files.question("break_even_outdate"))
+    begun = rows.filter(pl.col("since") >= min(one.began for one in found))
+    if not begun.is_empty():
+        transaction.using(begun, files.question("break_even_outdate"))
 
 
 def _learned(store: Store, ends: Sequence[datetime], axis: Axis, along: Buckets, told: pl.Series) -> Learned:
@@ -67,7 +73,7 @@ def _learned(store: Store, ends: Sequence[datetime], axis: Axis, along: Buckets,
             if pairs:
                 ended.append(break_even_rows.rows(kept, axis, along, stale).filter(pl.col("state") == break_even_rows.STALE))
                 kept = break_even_state.restarted(kept, pairs, end)
-    return Learned(axis, along.names, kept, pl.concat([*ended, break_even_rows.rows(kept, axis, along)]))
+    return Learned(axis, along.names, kept, pl.concat([*ended, break_even_rows.rows(kept, axis, along)]), ends[0])
 
 
 def _near(ends: Sequence[datetime]) -> Iterator[Sequence[datetime]]:

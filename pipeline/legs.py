@@ -64,7 +64,7 @@ def identified(legs: pl.DataFrame) -> pl.DataFrame:
     same = (pl.col("join_key") == pl.col("first_join_key")).fill_null(False)
     timed = engine_leg | of_authority
     prefill, decode = (engine_leg & (pl.col("phase") == name).fill_null(False) for name in ("prefill", "decode"))
-    has_read = _has_read() if legs["is_of_pool"].any() else pl.lit(False)
+    legs = legs.with_columns((_has_read() if legs["is_of_pool"].any() else pl.lit(False)).alias("has_read"))
     return legs.group_by("group", maintain_order=True).agg(
         _first("trace_id", of_authority),
         _first("span_id", is_head).alias("head_span_id"),
@@ -90,7 +90,7 @@ def identified(legs: pl.DataFrame) -> pl.DataFrame:
         (pl.col("status") == "error").filter(is_head | of_authority).any().alias("failed"),
         (pl.col("status") == "error").filter(pl.col("role") == "stage").any().alias("stage_failed"),
         of_authority.sum().alias("authority_legs"),
-        ((prefill.any() != decode.any()) & ~has_read.any()).alias("half_a_pair"),
+        ((prefill.any() != decode.any()) & ~pl.col("has_read").any()).alias("half_a_pair"),
         (other & same & beside).any().alias("told_twice"),
         ((other & ~(same & beside)).any() | (pl.col("retried") > 0).any()).alias("tried_again"),
         pl.coalesce(_first("levers", of_authority), _first("levers", pl.lit(True))).alias("levers"),
@@ -105,13 +105,14 @@ def _has_read() -> pl.Expr:
     tells it from half a pair. A leg that calls itself one of a pair, or whose gateway names who read, is one.
     """
     of_decode_pool = pl.col("is_of_pool") & (pl.col("phase") == "decode")
-    per_step_s = pl.when(pl.col("verify_steps").max() > 0).then(pl.col("decode_s") / pl.col("verify_steps").max())
+    steps = pl.col("verify_steps").max().over("group")
+    per_step_s = pl.when(steps > 0).then(pl.col("decode_s") / steps)
     per_token_s = pl.when(pl.col("output_tokens") >= 2).then(pl.col("decode_s") / (pl.col("output_tokens") - 1))
     drafts = pl.col("levers").list.eval(pl.element().struct.field("key") == "speculation").list.any().fill_null(False)
     step_s = pl.coalesce(per_step_s, per_token_s * pl.when(drafts).then(DRAFTED_TOKENS).otherwise(1))
     is_long = (pl.col("role") == "engine") & (step_s > 0) & (pl.col("prefill_s") > READ_STEPS * step_s)
     has_stage = (pl.col("role") == "stage") & pl.col("prefill_s").is_not_null()
-    return of_decode_pool & (is_long.fill_null(False) | has_stage) & pl.col("prefill_replica").is_null().all()
+    return of_decode_pool & (is_long.fill_null(False) | has_stage) & pl.col("prefill_replica").is_null().all().over("group")
 
 
 def chosen(legs: pl.DataFrame, column: str) -> pl.DataFrame:

@@ -89,7 +89,8 @@ from (select distinct segment from incoming where segment not in (select segment
 _SERIES = """
 insert into cell_series
 select
-    (coalesce((select max(series_id) from cell_series), 0) + row_number() over ())::integer, segment_id, lever, arm, 'r', batch_bucket, false
+    (coalesce((select max(series_id) from cell_series), 0) + row_number() over ())::integer,
+    segment_id, lever, arm, 'r', batch_bucket, false
 from incoming join cell_segments g using (segment)
 where not exists (
     select 1 from cell_series s

@@ -280,3 +280,8 @@ class StoreReader:
         del by
         newest = "qualify row_number() over (partition by segment, metric order by until desc) = 1"
         return self._store.frame(f"from effects where lever = $lever {newest} order by segment", {"lever": lever})
+
+    def break_even(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
+        """The newest of each segment and key."""
+        del by
+        return self._store.frame("from break_even where lever = $lever order by segment", {"lever": lever})

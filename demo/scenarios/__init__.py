@@ -11,6 +11,7 @@ import msgspec
 
 from demo.replicas.hardware import HARDWARE, NETWORKS
 from demo.replicas.roofline import DoesNotFitError, Roofline
+from demo.scenarios.bounds import complaints
 from demo.scenarios.layout import TRAFFIC_KNOBS, Pool, Scenario
 
 
@@ -35,10 +36,10 @@ def parse(text: str, where: str) -> Scenario:
     """A scenario from its TOML text; `where` stands in front of errors. Raises ScenarioError."""
     try:
         scenario = msgspec.toml.decode(text, type=Scenario)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         msg = f"{where}: {error}"
         raise ScenarioError(msg) from error
-    for complaint in itertools.chain(_unknown_names(scenario), _unplayable(scenario)):
+    for complaint in itertools.chain(complaints(scenario), _unknown_names(scenario), _unplayable(scenario)):
         msg = f"{where}: {complaint}"
         raise ScenarioError(msg)
     return scenario

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 from base64 import b64encode
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,12 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--trace", metavar="FILE", help="drive a fleet with a public trace instead, over and over: Mooncake's or Azure's")
     parser.add_argument("--out", metavar="DIR", help="write what the fleet would send and answer to files in this folder, and stop")
     parser.add_argument("--list", action="store_true", help="list the scenarios, with what is true of each, and stop")
-    parser.add_argument("--speed", type=float, default=1.0, help="how much faster than life to go on after the history (default 1)")
+    speed = "how much faster than life to go on after the history, up to 1000 (default 1)"
+    parser.add_argument("--speed", type=_number(float, 0.01, 1000), default=1.0, help=speed)
     parser.add_argument("--port", type=int, default=8080, help="the pages' port (default 8080; 0 takes a free one)")
     parser.add_argument("--data", metavar="DIR", help="keep the data in this folder (default: a temporary one)")
-    parser.add_argument("--seed", type=int, default=1, help="the traffic's seed")
-    parser.add_argument("--for", dest="for_s", type=float, metavar="SECONDS", help="stop by itself after so long")
+    parser.add_argument("--seed", type=_number(int, 0, 2**63 - 1), default=1, help="the traffic's seed")
+    parser.add_argument("--for", dest="for_s", type=_number(float, 0.1, 3e6), metavar="SECONDS", help="stop by itself after so long")
     parser.set_defaults(run=run)
 
 
@@ -50,16 +52,34 @@ def run(args: argparse.Namespace) -> int:
     if args.out:
         recording.record(plan, Path(args.out), _say)
         return 0
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
     with tempfile.TemporaryDirectory(prefix="leverwatch-demo-") as temporary, pages.Pages() as shown:
         folder = Path(args.data or temporary).absolute()
         secret = "whsec_" + b64encode(secrets.token_bytes(24)).decode()
         with sink.Sink(secret, _say) as receiver:
             scrapes = {name: shown.url(name) for name in play.replicas(plan.scenario)}
-            server, addresses = _start(folder, args.port, _config(receiver.url, secret, scrapes))
+            server = _started(folder, args.port, _config(receiver.url, secret, scrapes))
             try:
-                return _play(args, plan, addresses, shown)
+                _play(args, plan, _addresses(server), shown, stop)
             finally:
                 _stop(server)
+    return 0
+
+
+def _number(kind: type[int] | type[float], least: float, most: float) -> Callable[[str], float]:
+    """Reads a number of an argument."""
+
+    def read(text: str) -> float:
+        value = kind(text)
+        if not least <= value <= most:
+            msg = f"{text}: a number from {least:g} to {most:g} is taken"
+            raise argparse.ArgumentTypeError(msg)
+        return value
+
+    read.__name__ = "number"
+    return read
 
 
 def _plan(args: argparse.Namespace, now: datetime) -> play.Plan:
@@ -72,17 +92,15 @@ def _plan(args: argparse.Namespace, now: datetime) -> play.Plan:
     return play.Plan(trace.fleet, TRACE_HISTORY_HOURS, now, args.seed, trace.again)
 
 
-def _play(args: argparse.Namespace, plan: play.Plan, addresses: dict[str, str], shown: pages.Pages) -> int:
+def _play(args: argparse.Namespace, plan: play.Plan, addresses: dict[str, str], shown: pages.Pages, stop: threading.Event) -> None:
+    if stop.is_set():
+        return
     _say("\n".join(telling.where_to_look(plan.scenario, addresses["url"], plan.began)))
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
     if args.for_s:
         ender = threading.Timer(args.for_s, stop.set)
         ender.daemon = True
         ender.start()
     play.play(plan, addresses["otlp_grpc"], say=_say, stop=stop, speed=args.speed, show=shown.show)
-    return 0
 
 
 def _config(hook: str, secret: str, scrapes: dict[str, str]) -> str:
@@ -91,7 +109,7 @@ def _config(hook: str, secret: str, scrapes: dict[str, str]) -> str:
     return receiver + "".join(f'\n[[scrape]]\nurl = "{url}"\nreplica = "{name}"\n' for name, url in scrapes.items())
 
 
-def _start(folder: Path, port: int, configured: str) -> tuple[subprocess.Popen[str], dict[str, str]]:
+def _started(folder: Path, port: int, configured: str) -> subprocess.Popen[str]:
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "demo.toml"
     config.touch(0o600)
@@ -100,12 +118,17 @@ def _start(folder: Path, port: int, configured: str) -> tuple[subprocess.Popen[s
     command += ["--with-parent"]
     command += ["--port", str(port), "--grpc-port", "0", "--otlp-http-port", "0"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LEVERWATCH_")}
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)  # noqa: S603
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)  # noqa: S603
+
+
+def _addresses(server: subprocess.Popen[str]) -> dict[str, str]:
+    """Where the server can be reached, once it says so. Raises OSError."""
     line = server.stdout.readline() if server.stdout else ""
     if not line:
         msg = f"the server did not start (status {server.wait(STARTED_S)})"
         raise OSError(msg)
-    return server, json.loads(line)
+    said: dict[str, str] = json.loads(line)
+    return said
 
 
 def _stop(server: subprocess.Popen[str]) -> None:
