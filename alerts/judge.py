@@ -178,8 +178,10 @@ def _disabling_reason(view: _View, lead: Trigger) -> str:
     if isinstance(lead, PremiseLost):
         others = [view.text(trigger) for trigger in view.disabling if trigger is not lead]
         return "; ".join([f"premise lost: {view.text(lead)}", *others, "basis premise: harm was not measured, no control traffic"])
-    benefit = [] if view.lacks or view.benefit is None else [wording.compared(view.benefit)]
-    return "; ".join(dict.fromkeys([view.text(lead), *benefit, *_lost(view)]))
+    first = view.text(lead)
+    benefit = "" if view.lacks or view.benefit is None else wording.compared(view.benefit)
+    said = [first, *([] if first.startswith(benefit) else [benefit]), *_lost(view)]
+    return "; ".join(dict.fromkeys(said))
 
 
 def _premises(view: _View) -> list[PremiseLost]:

@@ -133,7 +133,8 @@ def _history(run: _Run, plan: Plan, say: Callable[[str], None], clock: Callable[
         run.catch_up(at_ns)
         if clock() - said_s >= SAY_EVERY_S or at_ns == now_ns:
             said_s = clock()
-            say(f"hour {plan.hours - (now_ns - at_ns) / HOUR_NS:.1f} of {plan.hours:g}: {run.played}")
+            hour, own = plan.scenario.hours - (now_ns - at_ns) / HOUR_NS, plan.scenario.hours
+            say(f"hour {hour:.1f} (the scenario's own are 0 to {own:g}): {run.played}")
 
 
 def unix_ns(at: datetime) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from demo import questions
 from demo.scenarios.layout import Scenario, Truth
@@ -20,11 +21,17 @@ def where_to_look(scenario: Scenario, url: str, began: datetime) -> Iterator[str
     """What a person at a terminal is told when the scenario begins, whose hour 0 is at `began`."""
     yield f"\n  the page is at  {url}/\n"
     yield f"{scenario.name}: {scenario.what}"
-    yield from _truths(scenario, url, began)
+    yield from _truths(scenario, began, f"--url {url}")
     yield f"Verdicts are at {url}/api/verdicts; webhooks are printed here as they come. Ctrl-C ends it.\n"
 
 
-def _truths(scenario: Scenario, url: str, began: datetime) -> Iterator[str]:
+def recorded(scenario: Scenario, folder: Path, began: datetime) -> Iterator[str]:
+    """What to do with a scenario that was written to files, and what is true of it."""
+    yield f"Load it with `leverwatch load {folder} --data ./recorded`; hour 0 of {scenario.name} is {began:%Y-%m-%d %H:%M} UTC."
+    yield from _truths(scenario, began, "--data ./recorded")
+
+
+def _truths(scenario: Scenario, began: datetime, store: str) -> Iterator[str]:
     """What is true, and the SQL that finds it: of what changes, else of the first."""
     if not scenario.truth:
         return
@@ -32,7 +39,7 @@ def _truths(scenario: Scenario, url: str, began: datetime) -> Iterator[str]:
     yield from (f"  {line}" for truth in scenario.truth for line in _said(truth, began))
     asked = next((truth for truth in scenario.truth if truth.after is not None), scenario.truth[0])
     since, until = list(questions.periods(scenario, asked, began.replace(second=0, microsecond=0)).values())[-1]
-    yield f'Ask it yourself, once the history is there, with `leverwatch sql --url {url} "..."`:'
+    yield f'Ask it yourself, once the history is there, with `leverwatch sql {store} "..."`:'
     yield from (f"    {line}" for line in questions.filled(asked, since, until).splitlines())
 
 
@@ -40,10 +47,11 @@ def _said(truth: Truth, began: datetime | None) -> Iterator[str]:
     where = " ".join(f"{key}={value}" for key, value in truth.segment.items()) or "all traffic"
     yield f"{truth.lever}, {where}"
     if truth.from_hour is None or truth.after is None:
-        yield f"    {truth.question} {truth.before:+.2f} all the time -> {truth.action}: {truth.why}"
+        yield f"    {truth.question} {truth.before:+.2f} ± {truth.tolerance:g} all the time -> {truth.action}: {truth.why}"
         return
     since = (
         f"hour {truth.from_hour:g}" if began is None else f"{began + timedelta(hours=truth.from_hour):%H:%M} UTC (hour {truth.from_hour:g})"
     )
     within = f" within {truth.within_hours:g} h" if truth.within_hours else ""
-    yield f"    {truth.question} {truth.before:+.2f}, from {since} on {truth.after:+.2f} -> {truth.action}{within}: {truth.why}"
+    turns = f"{truth.before:+.2f}, from {since} on {truth.after:+.2f} ± {truth.tolerance:g}"
+    yield f"    {truth.question} {turns} -> {truth.action}{within}: {truth.why}"

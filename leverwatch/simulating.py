@@ -20,6 +20,7 @@ from demo.records import Request
 from demo.telemetry import Telemetry
 from demo.traffic import traces
 from demo.traffic.asked import TraceError
+from demo.traffic.azure import AFTER, FIRST
 from demo.traffic.traces import Trace
 
 NS = 1_000_000_000
@@ -31,6 +32,7 @@ PATIENCE_S = 86400.0
 """Of the simulated fleet, for what is still waiting after the last arrival."""
 QUIET_S = 2.0
 SAY_EVERY_S = 5.0
+YEARS = f"of the years {FIRST.year} to {AFTER.year - 1}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,12 @@ class Simulator:
     told: Callable[[str], None]
     progress: Callable[[str], None]
     clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        """Raises TraceError for a beginning that no store holds."""
+        if self.began is not None and not FIRST <= self.began < AFTER:
+            msg = f"began {self.began.isoformat()}: a moment {YEARS} is taken"
+            raise TraceError(msg)
 
     def bodies(self, path: Path, kind: str = "") -> Iterator[Body | NotLoadedError]:
         """The bodies of a file in order, as `collectors.recorded.bodies` gives them; of a trace, those that its simulated fleet sends.
@@ -69,8 +77,8 @@ class Simulator:
 
     def _played(self, path: Path, trace: Trace) -> Iterator[Body | NotLoadedError]:
         began_ns = self._began_ns(trace)
-        if began_ns < 0:
-            yield NotLoadedError(f"{path}: it would begin at {_shown(began_ns)}; a moment from 1970 on is taken")
+        if why := _beyond(trace, began_ns):
+            yield NotLoadedError(f"{path}: {why}; a moment {YEARS} is taken")
             return
         fleet = Fleet(trace.fleet, began_ns, self._seed(path, began_ns), arrivals=trace.block)
         telemetry = Telemetry(trace.fleet.disorder, began_ns)
@@ -108,6 +116,14 @@ class Simulator:
             digest = hashlib.file_digest(file, "sha256").digest()
         played = f"{began_ns} {self.speed!r} {self.seed}".encode()
         return int.from_bytes(hashlib.blake2b(digest + played, digest_size=7).digest(), "big")
+
+
+def _beyond(trace: Trace, began_ns: int) -> str | None:
+    """Why a trace's first or last request is outside of the years that are taken."""
+    last_ns = began_ns + round(trace.duration_s * NS)
+    if began_ns < _unix_ns(FIRST):
+        return f"it would begin at {_shown(began_ns)}"
+    return f"its last request would come at {_shown(last_ns)}" if last_ns >= _unix_ns(AFTER) else None
 
 
 def _left_out(trace: Trace) -> str:

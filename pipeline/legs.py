@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from pipeline.traps import PAIRS
+
 # What is asked first for a value: the leg with authority, the engine's other legs, its stages, its log, the body, gateway, client.
 SOURCES = ("authority", "engine", "stage", "log", "body", "gateway", "client")
 SUMMED = ("output_tokens", "draft_tokens", "accepted_tokens", "verify_steps", "kv_transfer_bytes", "preemptions")
@@ -108,7 +110,7 @@ def _has_read() -> pl.Expr:
     steps = pl.col("verify_steps").max().over("group")
     per_step_s = pl.when(steps > 0).then(pl.col("decode_s") / steps)
     per_token_s = pl.when(pl.col("output_tokens") >= 2).then(pl.col("decode_s") / (pl.col("output_tokens") - 1))
-    drafts = pl.col("levers").list.eval(pl.element().struct.field("key") == "speculation").list.any().fill_null(False)
+    drafts = pl.col("levers").cast(PAIRS).list.eval(pl.element().struct.field("key") == "speculation").list.any().fill_null(False)
     step_s = pl.coalesce(per_step_s, per_token_s * pl.when(drafts).then(DRAFTED_TOKENS).otherwise(1))
     is_long = (pl.col("role") == "engine") & (step_s > 0) & (pl.col("prefill_s") > READ_STEPS * step_s)
     has_stage = (pl.col("role") == "stage") & pl.col("prefill_s").is_not_null()

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collectors_bodies import attribute
 from conftest import RECORDINGS
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from leverwatch.config import Config, StoreConfig
 from leverwatch.engine_room import EngineRoom
@@ -100,6 +102,49 @@ def test_bodies_that_come_in_reverse_one_at_a_time_give_the_same_requests(
     question = "select * exclude (provenance, flags) from requests order by request_id, trace_id"
     assert room.store.rows(question) == loaded(name).store.rows(question)
     room.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_recorded_request_is_half_a_pair_or_of_a_wrong_clock(loaded: Loaded, name: str) -> None:
+    assert loaded(name).store.rows("select request_id, flags from requests where list_has_any(flags, ['partial', 'clock_skew'])") == []
+
+
+def test_every_recorded_request_of_vllm_has_a_temperature_and_the_greedy_ones_have_0(loaded: Loaded) -> None:
+    question = (
+        "select temperature, provenance['temperature'] as source, count(*) as requests from requests group by all order by temperature"
+    )
+    assert loaded("vllm").store.rows(question) == [
+        {"temperature": 0.0, "source": "derived", "requests": 10},
+        {"temperature": 0.7, "source": "span", "requests": 14},
+    ]
+
+
+def on_a_decode_worker(body: bytes) -> bytes:
+    """An export as if a decode worker had sent it, without the legs that only read."""
+    export = ExportTraceServiceRequest.FromString(body)
+    for sent in export.resource_spans:
+        sent.resource.attributes.append(attribute("leverwatch.pool", "decode"))
+        for scope in sent.scope_spans:
+            kept = [span for span in scope.spans if not span.name.startswith("prefill Req")]
+            del scope.spans[:]
+            scope.spans.extend(kept)
+    return export.SerializeToString()
+
+
+@pytest.mark.parametrize(("name", "partial"), [("sglang-isolated", 4), ("vllm", 15)])
+def test_what_a_decode_worker_reads_itself_is_whole_where_it_shows(recordings: Path, tmp_path: Path, name: str, partial: int) -> None:
+    """Of SGLang it always shows, and the four pairs lack a leg. vLLM's tiny model read 15 of 24 prompts in about a step."""
+    room = EngineRoom(tmp_path, Config())
+    for one in bodies(recordings / name):
+        append(room, name, on_a_decode_worker(one))
+    room.drain()
+    found = room.store.rows(
+        "select list_contains(flags, 'partial') as is_partial, max(coalesce(prefill_s, 0) / tpot_s) as steps, count(*) as requests "
+        "from requests group by all order by is_partial"
+    )
+    room.close()
+    assert [(row["is_partial"], row["requests"]) for row in found] == [(False, 24 - partial), (True, partial)]
+    assert found[1]["steps"] < 2
 
 
 def test_all_recordings_in_one_store_give_the_sum_of_the_parts(loaded: Loaded, recordings: Path, tmp_path: Path) -> None:

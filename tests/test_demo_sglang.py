@@ -13,6 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from demo.engines import response_tap, sglang
 from demo.engines.wire import TOLD_AGAIN
+from demo.records import Request
 
 WORKER = deployment("sglang")
 SINGLE_STEPS = {"chunked_prefill", "fake_output", "decode_loop", "spec_draft"}
@@ -104,6 +105,15 @@ def test_times_of_stages_are_the_request_s() -> None:
     assert said["gen_ai.latency.time_to_first_token"] == 0.134
     assert said["gen_ai.latency.time_in_model_decode"] == pytest.approx(2.0)
     assert said["gen_ai.latency.time_in_model_prefill"] == pytest.approx(0.05 + 0.08 + 0.4 * 0.004)  # with the queue, from dispatch on
+
+
+@pytest.mark.parametrize("made", [request(WORKER), moved("sglang")])
+def test_a_wait_that_is_said_to_be_minus_one_is_a_stage_of_no_length(made: Request) -> None:
+    seen = told([made._replace(queue_s=-1.0, ttft_s=-1.0)], sglang.Emitter())
+    assert all(made.started_ns <= span.start_time_unix_nano <= span.end_time_unix_nano for _, _, span in seen)
+    waiting = by_name(seen)["prefill_waiting"]
+    assert waiting.start_time_unix_nano == waiting.end_time_unix_nano
+    assert -1 in [values(span.attributes).get("gen_ai.latency.time_to_first_token") for _, _, span in seen]
 
 
 def test_the_two_legs_share_trace_room_and_caller_and_the_tokens_are_the_decode_leg_s() -> None:

@@ -155,3 +155,10 @@ def test_an_engine_bug_changes_what_is_told_of_those_it_meets_and_of_no_other(bu
     plain = [next(disorder.told(request, Disorder(bugs=(bug,)))) for request in requests]
     if bug in ("cached_is_prompt_less_one", "recomputed_counts_as_cached"):
         assert plain == requests
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm", "dynamo"])
+def test_no_bug_makes_a_span_that_ends_before_it_starts(engine: str) -> None:
+    bugs: tuple[Bug, ...] = ("missing_is_minus_one", "clock_steps_back")
+    bodies, _ = sent(msgspec.structs.replace(scenario(engine=engine), disorder=Disorder(bugs=bugs)))
+    assert all(span.start_time_unix_nano <= span.end_time_unix_nano for span in spans(bodies))

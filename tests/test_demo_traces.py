@@ -154,6 +154,11 @@ def test_a_head_may_have_its_columns_in_any_order_and_more_of_them(tmp_path: Pat
     assert [(one.prompt_tokens, one.output_tokens) for one in trace.block(0)] == [(30, 7)]
 
 
+def test_a_mark_of_utf8_before_the_first_line_is_no_part_of_it(tmp_path: Path) -> None:
+    trace = opened(written(tmp_path, "\ufeff" + json.dumps(asked(0, 10, 1)), asked(10, 10, 2)))
+    assert ([one.blocks for one in trace.block(0)], trace.unread) == ([(1,), (2,)], ())
+
+
 def test_lines_in_disorder_arrive_in_order_of_time(tmp_path: Path) -> None:
     found = arrivals(opened(written(tmp_path, *(asked(1000 * at, 10, at) for at in (900, 3, 400, 299, 300)))))
     assert [one.blocks[0] for one in found] == [3, 299, 300, 400, 900]
@@ -190,6 +195,8 @@ def test_a_trace_played_over_and_over_begins_anew_after_whole_blocks(tmp_path: P
         (asked(-1, 10, 1), "`$.timestamp`"),
         (asked(0, 513, 1), "1 hash_ids for 513 tokens, where 512 tokens each make 2"),
         (asked(0, 10**9, 1), "Expected `int` <= 10000000"),
+        (asked(9.9e12, 10, 1), "timestamp: at most 7,948,800,000 ms is taken, 92 days from the trace's beginning"),
+        (asked(1e308, 10, 1), "timestamp: at most 7,948,800,000 ms is taken"),
         ({"timestamp": 0, "input_length": 1, "output_length": 1}, "missing required field `hash_ids`"),
         ('{"timestamp": 0, "input_length": true, "output_length": 1, "hash_ids": [1]}', "Expected `int`, got `bool`"),
     ],
@@ -209,6 +216,9 @@ def test_a_bad_line_of_mooncake_is_named_and_loses_no_other(tmp_path: Path, line
     [
         ("2023-11-16 18:15:46,5", "2 values for 3 columns"),
         ("yesterday,5,5", "TIMESTAMP: a moment such as"),
+        ("9999-12-31 23:59:59,5,5", "TIMESTAMP: a moment of the years 1971 to 2199 is taken"),
+        ("2200-01-01 00:00:00,5,5", "TIMESTAMP: a moment of the years 1971 to 2199 is taken"),
+        ("0001-01-01 00:00:00+02:00,5,5", "TIMESTAMP: a moment of the years 1971 to 2199 is taken"),
         ("2023-11-16 18:15:46,-5,5", "ContextTokens: a whole number from 1 to 10,000,000 is taken"),
         ("2023-11-16 18:15:46,5,0", "GeneratedTokens: a whole number"),
         ("2023-11-16 18:15:46,5.5,5", "ContextTokens: a whole number"),
@@ -245,18 +255,19 @@ def test_a_trace_is_told_by_its_first_lines(tmp_path: Path, rows: Iterable[objec
 
 def test_a_file_that_cannot_be_played_is_refused_with_the_reason(tmp_path: Path) -> None:
     good = written(tmp_path, asked(0, 10, 1), asked(10, 10, 1))
-    with pytest.raises(TraceError, match="speed 0: a number above 0 is taken"):
+    with pytest.raises(TraceError, match=r"speed 0: a number from 0\.001 to 10000 is taken"):
         opened(good, 0)
-    with pytest.raises(TraceError, match="speed nan"):
-        opened(good, float("nan"))
+    for speed in (float("nan"), float("inf"), 1e-300, 10_001, -1):
+        with pytest.raises(TraceError, match=r"a number from 0\.001 to 10000 is taken"):
+            opened(good, speed)
     with pytest.raises(TraceError, match="no trace that is known; taken are JSON lines"):
         opened(written(tmp_path, "words", name="words"))
     with pytest.raises(TraceError, match="a first line with the columns TIMESTAMP"):
         opened(good, kind="azure-trace")
     with pytest.raises(TraceError, match=r"none of its lines is a request; the first: .*words:1"):
         opened(tmp_path / "words", kind="mooncake-trace")
-    with pytest.raises(TraceError, match="116 days apart; at most 92 days are played"):
-        opened(written(tmp_path, asked(0, 10, 1), asked(1e10, 10, 1), name="long"))
+    with pytest.raises(TraceError, match="151 days apart; at most 92 days are played"):
+        opened(written(tmp_path, HEAD.strip(), "2023-01-01,10,1", "2023-06-01,10,1", name="long"))
     with pytest.raises(TraceError, match=r"kv_block_tokens = 16; the blocks of .* have 512 tokens"):
         opened(good, fleet=fleet_of("azure-trace"))
     (tmp_path / "cut").write_bytes(gzip.compress(good.read_bytes())[:-9])

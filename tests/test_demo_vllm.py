@@ -60,6 +60,16 @@ def test_a_pair_is_a_request_for_one_token_and_then_one_for_all() -> None:
     )
 
 
+def test_a_wait_that_is_said_to_be_minus_one_is_no_time_that_runs_backwards() -> None:
+    unknown = moved("vllm", frontend_s=0.004, queue_s=-1.0, ttft_s=-1.0)
+    [(_, _, prefill), (_, _, decode)] = told([unknown], vllm.Emitter())
+    said = values(prefill.attributes)
+    assert said["gen_ai.latency.time_in_queue"] == -1
+    assert said["gen_ai.latency.e2e"] == pytest.approx(0.084)
+    assert unknown.started_ns == prefill.start_time_unix_nano < prefill.end_time_unix_nano <= decode.start_time_unix_nano
+    assert decode.end_time_unix_nano == vllm.end_ns(unknown)
+
+
 def test_what_is_told_twice_has_the_same_caller_and_id_and_another_span_id() -> None:
     once = request(CHAT)
     [(_, _, first), (_, _, again)] = told([once, once._replace(attempt=1 + TOLD_AGAIN)], vllm.Emitter())
@@ -86,7 +96,7 @@ def test_each_request_is_one_row_with_its_numbers_arms_and_replicas(tmp_path: Pa
         assert (row["prompt_tokens"], row["output_tokens"]) == (one.prompt_tokens, one.output_tokens)
         for name in ("queue_s", "prefill_s", "ttft_s", "decode_s", "e2e_s"):
             assert row[name] == pytest.approx(getattr(one, name), abs=2e-6), name
-        assert row["temperature"] == (one.temperature or None)
+        assert row["temperature"] == one.temperature
         assert (row["replica"], row["prefill_replica"]) == (one.at.replica, one.prefill_at.replica if one.prefill_at else None)
         assert (dict(row["arms"]), dict(row["levers"])) == (dict(one.at.arms), dict(one.at.levers))
         if tapped:

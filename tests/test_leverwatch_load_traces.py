@@ -118,8 +118,16 @@ def test_what_is_damaged_is_counted_and_named_and_the_rest_is_loaded(tmp_path: P
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--speed", "0"], "speed 0: a number above 0 is taken"),
-        (["--began", "1950-01-01"], "it would begin at 1950-01-01T00:00:00Z; a moment from 1970 on is taken"),
+        (["--speed", "0"], "speed 0: a number from 0.001 to 10000 is taken"),
+        (["--speed", "1e-300"], "speed 1e-300: a number from 0.001 to 10000 is taken"),
+        (["--began", "1950-01-01"], "began 1950-01-01T00:00:00+00:00: a moment of the years 1971 to 2199 is taken"),
+        (["--began", "2600-01-01"], "began 2600-01-01T00:00:00+00:00: a moment of the years 1971 to 2199 is taken"),
+        (["--began", "9999-12-31"], "began 9999-12-31T00:00:00+00:00: a moment of the years 1971 to 2199 is taken"),
+        (
+            ["--began", "2199-12-31T23:55"],
+            "its last request would come at 2200-01-01T00:05:00Z; a moment of the years 1971 to 2199 is taken",
+        ),
+        (["--began="], "ISO 8601 or an age"),
         (["--began", "soon"], "ISO 8601 or an age"),
         (["--kind", "azure-trace"], "a first line with the columns TIMESTAMP, ContextTokens, GeneratedTokens is taken"),
     ],
@@ -128,7 +136,16 @@ def test_what_cannot_be_played_is_refused_with_the_reason(
     tmp_path: Path, arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["load", str(tiny(tmp_path)), *arguments, "--data", str(tmp_path / "data")]) == 2
-    assert told in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+
+
+def test_a_trace_that_would_have_begun_before_1971_is_refused(tmp_path: Path) -> None:
+    play, told, _ = simulator(speed=0.001)
+    trace = tiny(tmp_path, json.dumps({"timestamp": 2e9, "input_length": 10, "output_length": 1, "hash_ids": [1]}))
+    (problem,) = play.bodies(trace)
+    assert str(problem).startswith(f"{trace}: it would begin at 1962-")
+    assert told == []
 
 
 def test_a_file_of_another_kind_is_read_as_ever(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def test_sums_of_two_batches_are_the_sums_of_both_together(at: int) -> None:
 
 
 def test_a_prefill_replica_is_known_by_its_link_and_by_what_it_read() -> None:
-    row = {"replica": "d", "prefill_replica": "p", "prompt_tokens": 1000, "cached_tokens": 300, "link_peak_bytes_per_s": 60e9, "tpot_s": 0.1}
+    row: dict[str, Any] = {"replica": "d", "prefill_replica": "p", "link_peak_bytes_per_s": 60e9}
+    row |= {"prompt_tokens": 1000, "cached_tokens": 300, "tpot_s": 0.1}
     found = {row["replica"]: row for row in together(sums(requests([row] * 5))).to_dicts()}
     read, answered = found["p"], found["d"]
     assert (read["requests"], read["own_n"], read["own_share"], read["link_peak"], read["tpot_mean_s"]) == (0, 5, 0.3, 60e9, None)

@@ -61,7 +61,8 @@ class Leg:
 
 
 def legs(request: Request) -> tuple[Leg, ...]:
-    """The parts of a request, in the order of its way."""
+    """The parts of a request, in the order of its way. A wait that is said to be -1, which is not known, is laid out as none."""
+    request = request._replace(queue_s=max(request.queue_s, 0.0))
     return (_unified(request),) if request.prefill_at is None else (_prefill(request, request.prefill_at), _decode(request))
 
 

@@ -103,7 +103,7 @@ def legs(request: Request) -> tuple[Leg, ...]:
     )
     if request.prefill_at is None:
         return (one,)
-    read_s, moving_s = request.frontend_s + request.queue_s + request.prefill_s, request.kv_transfer_s or 0.0
+    read_s, moving_s = request.frontend_s + max(request.queue_s, 0.0) + request.prefill_s, request.kv_transfer_s or 0.0
     prefill = one._replace(
         at=request.prefill_at, closing_ns=PREFILL_CLOSING_NS, ttft_s=read_s, e2e_s=read_s, decode_s=0.0, output_tokens=1, max_tokens=1
     )

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 GZIP = b"\x1f\x8b"
+BOM = b"\xef\xbb\xbf"
 LONGEST_S = 92 * 86400.0
 SHOWN = 80
 
@@ -47,7 +48,7 @@ class Asked:
 
 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file that are not empty, with their numbers, plain or gzip.
+    """The lines of a file that are not empty, with their numbers, plain or gzip, without the mark of UTF-8 that it may begin with.
 
     Raises:
         TraceError: it is not a whole gzip file.
@@ -58,7 +59,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
         with gzip.open(path) if packed else path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                if text := line.strip():
+                if text := (line.removeprefix(BOM) if number == 1 else line).strip():
                     yield number, text
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         msg = f"{path}: not a whole gzip file: {error}"

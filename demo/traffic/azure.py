@@ -15,7 +15,8 @@ from demo.traffic.mooncake import MOST_TOKENS
 
 COLUMNS = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-BOM = "\ufeff"
+FIRST, AFTER = datetime(1971, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
+"""Moments from the one to before the other are taken: what nanoseconds of 64 bits hold."""
 
 
 def is_of(line: bytes) -> bool:
@@ -49,7 +50,7 @@ def _rows(path: Path) -> Iterator[Row | str]:
 
 
 def _cells(line: bytes) -> list[str]:
-    return [cell.strip().strip('"') for cell in line.decode(errors="replace").removeprefix(BOM).split(",")]
+    return [cell.strip().strip('"') for cell in line.decode(errors="replace").split(",")]
 
 
 def _at_ns(text: str) -> int:
@@ -58,7 +59,11 @@ def _at_ns(text: str) -> int:
     except ValueError as error:
         msg = "TIMESTAMP: a moment such as 2023-11-16 18:15:46.6805900 is taken"
         raise ValueError(msg) from error
-    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1) * 1000
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    if not FIRST <= at < AFTER:
+        msg = f"TIMESTAMP: a moment of the years {FIRST.year} to {AFTER.year - 1} is taken"
+        raise ValueError(msg)
+    return (at - EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def _tokens(text: str, column: str) -> int:

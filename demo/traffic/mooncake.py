@@ -13,11 +13,12 @@ from typing import Annotated
 
 import msgspec
 
-from demo.traffic.asked import Asked, Row, asked, lines, unread
+from demo.traffic.asked import LONGEST_S, Asked, Row, asked, lines, unread
 
 BLOCK_TOKENS = 512
 MOST_TOKENS = 10_000_000
 MS = 1_000_000
+LATEST_MS = LONGEST_S * 1000
 
 Tokens = Annotated[int, msgspec.Meta(ge=1, le=MOST_TOKENS)]
 
@@ -25,7 +26,7 @@ Tokens = Annotated[int, msgspec.Meta(ge=1, le=MOST_TOKENS)]
 class Line(msgspec.Struct, frozen=True):
     """What is read of a line; others' traces may say more."""
 
-    timestamp: Annotated[float, msgspec.Meta(ge=0, le=1e13)]
+    timestamp: Annotated[float, msgspec.Meta(ge=0)]
     input_length: Tokens
     output_length: Tokens
     hash_ids: tuple[int, ...]
@@ -55,12 +56,20 @@ def _rows(path: Path) -> Iterator[Row | str]:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             yield unread(path, number, error, text)
             continue
-        needed = -(-line.input_length // BLOCK_TOKENS)
-        if len(line.hash_ids) != needed:
-            why = f"{len(line.hash_ids)} hash_ids for {line.input_length} tokens, where {BLOCK_TOKENS} tokens each make {needed}"
+        if why := _wrong(line):
             yield unread(path, number, why, text)
             continue
         yield Row(round(line.timestamp * MS), line.input_length, line.output_length, line.hash_ids)
+
+
+def _wrong(line: Line) -> str | None:
+    """Why a line that has everything is not taken all the same."""
+    if line.timestamp > LATEST_MS:
+        return f"timestamp: at most {LATEST_MS:,.0f} ms is taken, {LONGEST_S / 86400:.0f} days from the trace's beginning"
+    needed = -(-line.input_length // BLOCK_TOKENS)
+    if len(line.hash_ids) != needed:
+        return f"{len(line.hash_ids)} hash_ids for {line.input_length} tokens, where {BLOCK_TOKENS} tokens each make {needed}"
+    return None
 
 
 def sessions(blocks: list[tuple[int, ...]]) -> list[int]:

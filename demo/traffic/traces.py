@@ -20,6 +20,7 @@ from demo.traffic.asked import Asked, TraceError, lines
 from demo.traffic.mixes import BLOCK_S
 
 LINES_LOOKED_AT = 5
+SLOWEST, FASTEST = 0.001, 10_000.0
 
 
 class Kind(NamedTuple):
@@ -119,11 +120,11 @@ def opened(path: Path, speed: float = 1.0, *, kind: str | None = None, fleet: Sc
     It is played `speed` times as fast as life: its times are divided by it.
 
     Raises:
-        TraceError: the file is no trace, no line of it can be read, its blocks are not the fleet's, or the speed is not above 0.
+        TraceError: the file is no trace, no line of it can be read, its blocks are not the fleet's, or the speed is not taken.
         OSError: the file cannot be read.
     """
-    if not 0 < speed < float("inf"):
-        msg = f"speed {speed:g}: a number above 0 is taken"
+    if not SLOWEST <= speed <= FASTEST:
+        msg = f"speed {speed:g}: a number from {SLOWEST:g} to {FASTEST:g} is taken"
         raise TraceError(msg)
     found = kind or kind_of(path)
     if found is None or found not in KINDS:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from alerts import policy
 from demo import pages, play, recording, scenarios, sink, telling
 from demo.traffic import traces
 
@@ -51,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     plan = _plan(args, datetime.now(UTC))
     if args.out:
         recording.record(plan, Path(args.out), _say)
+        _say("\n".join(telling.recorded(plan.scenario, Path(args.out), plan.began)))
         return 0
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -96,6 +98,9 @@ def _play(args: argparse.Namespace, plan: play.Plan, addresses: dict[str, str], 
     if stop.is_set():
         return
     _say("\n".join(telling.where_to_look(plan.scenario, addresses["url"], plan.began)))
+    judged = {one.lever for one in policy.shipped()}
+    if unjudged := sorted({truth.lever for truth in plan.scenario.truth} - judged):
+        _say(f"No policy is shipped for {', '.join(unjudged)} yet: effects are measured and shown, and no webhook will come of them.\n")
     if args.for_s:
         ender = threading.Timer(args.for_s, stop.set)
         ender.daemon = True

@@ -35,8 +35,12 @@ def add(subparsers: Any) -> None:
     common.add_data(parser)
     parser.add_argument("files", nargs="+", metavar="FILE", help=f"files, or folders whose {', '.join(ENDINGS)} files are taken in order")
     parser.add_argument("--kind", choices=kinds, default="", help="what the files are, where their content does not tell")
-    parser.add_argument("--began", metavar="T", help="public traces: when their first request came (ISO 8601, or an age such as 90m)")
-    parser.add_argument("--speed", type=float, default=1.0, help="public traces: how much faster than life they are played (default 1)")
+    parser.add_argument(
+        "--began", metavar="T", help="public traces: when their first request came (ISO 8601 from 1971 to 2199, or an age such as 90m)"
+    )
+    parser.add_argument(
+        "--speed", type=float, default=1.0, help="public traces: how much faster than life they are played, 0.001 to 10000 (default 1)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -45,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     sender = f"load:{uuid.uuid4().hex[:12]}"
     files = list(_files(args.files))
     now = datetime.now(UTC)
-    began = report.moment(args.began, now) if args.began else None
+    began = report.moment(args.began, now) if args.began is not None else None
     simulator = Simulator(now=now, began=began, speed=args.speed, told=print, progress=lambda sentence: common.say([sentence]))
     with common.connection(args, create=True) as connection:
         way: Way = Here(connection, sender) if isinstance(connection, Local) else There(cast(Remote, connection), sender)
