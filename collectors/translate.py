@@ -147,8 +147,8 @@ def _meant(lookup: Lookup, source: Source, meant: Mask, index: int, dialect: Dia
 def _named(inferred: list[tuple[str, Mask]], count: int) -> pl.Series:
     """For each span the signals that it said by leaving them out, joined by commas; null where there is none."""
     columns = [pl.Series(signal, [signal]).new_from_index(0, count).set(~pl.Series(mask), None) for signal, mask in inferred if mask.any()]
-    if not columns:
-        return _nulls(pl.String, count, "inferred")
+    if len(columns) < 2:
+        return columns[0] if columns else _nulls(pl.String, count, "inferred")
     named = pl.DataFrame(columns).select(pl.concat_str(pl.all(), separator=",", ignore_nulls=True).alias("inferred"))
     return named["inferred"].replace("", None)
 

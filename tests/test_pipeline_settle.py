@@ -249,5 +249,7 @@ def test_settling_looks_at_no_part_of_another_time(tmp_path: Path, monkeypatch: 
         )
     ]
     assert old
-    assert not [sql for sql in asked if any(name in sql for name in old)]
+    settling = [sql for sql in asked if "context_tokens" not in sql]  # what compares asks of the blocks that close now, which are old here
+    assert settling
+    assert not [sql for sql in settling if any(name in sql for name in old)]
     room.close()
