@@ -36,6 +36,7 @@ BLOCKS = {
     "N6 noise by load": (5,),
     "N7 slow replicas": (10, 30),
 }
+LEAST_DAYS = 5
 
 
 def main() -> None:
@@ -44,6 +45,8 @@ def main() -> None:
     parser.add_argument("--days", type=int, default=500)
     parser.add_argument("--part", choices=sorted(PARTS), action="append")
     args = parser.parse_args()
+    if args.days < LEAST_DAYS:
+        parser.error(f"--days: {args.days}; {LEAST_DAYS} or more are taken, since some parts play five days on end")
     for part in args.part or PARTS:
         began = time.monotonic()
         print(f"\n### {part}\n")
