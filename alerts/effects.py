@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-NULLS = (0.0, 0.02, 0.05, 0.1)  # those of `pipeline.evidence`, which a test holds equal
+NULLS = (-0.1, -0.05, -0.02, 0.0, 0.02, 0.05, 0.1)  # those of `pipeline.evidence`, which a test holds equal
 BLOCKS_A_CYCLE = 288  # of 300 s: a day
 ALPHA = 0.05  # of a lever's segments together, and a cycle
 
@@ -35,8 +35,8 @@ class Effect(NamedTuple):
     trap: str | None = None
     upstream: str | None = None
     trapped_share: float | None = None
-    evidence_below: Sequence[float] | None = None
-    evidence_above: Sequence[float] | None = None
+    evidence_below: Sequence[float | None] | None = None
+    evidence_above: Sequence[float | None] | None = None
     tests: int | None = None
     turned_blocks: int | None = None
     turned_gain: float | None = None
@@ -52,11 +52,12 @@ class Effect(NamedTuple):
         It is read at the nearest null beyond the limit, and held against all segments of the lever (Bonferroni), over a day.
         """
         logs = self.evidence_above if above else self.evidence_below
-        nulls = [place for place, null in enumerate(NULLS) if (null >= limit if above else null <= limit)]
-        if logs is None or not nulls:
+        beyond = [
+            log for log, null in zip(logs or (), NULLS, strict=False) if log is not None and (null >= limit if above else null <= limit)
+        ]
+        if not beyond:
             return None
-        place = nulls[0] if above else nulls[-1]
-        return logs[place] >= math.log((self.tests or 1) * BLOCKS_A_CYCLE / ALPHA)
+        return (beyond[0] if above else beyond[-1]) >= math.log((self.tests or 1) * BLOCKS_A_CYCLE / ALPHA)
 
 
 Effects = Mapping[str, Effect]

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterable
+
 import polars as pl
 
-from pipeline.evidence import LAYOUT, Streams
+from pipeline.evidence_families import Family
+from pipeline.evidence_streams import LAYOUT, Streams
 from queries import files
 from queries.store import Store, Transaction
 
 
-def kept(store: Store) -> Streams:
-    """The streams as the last blocks left them; those that another layout kept begin anew."""
-    rows = store.frame(files.question("evidence_kept"), {"layout": LAYOUT})
+def kept(store: Store, family: Family) -> Streams:
+    """A family's streams as the last blocks left them; those that another layout kept begin anew."""
+    rows = store.frame(files.question("evidence_kept"), {"layout": LAYOUT, "family": family.name})
     if rows.is_empty():
-        return Streams.start()
-    numbers = np.array(rows["numbers"].to_list(), dtype=np.float64)
-    return Streams.of_numbers([*rows.select("lever", "segment").iter_rows()], rows["block_ended_at"].to_list(), numbers)
+        return Streams.start(family)
+    numbers = rows["numbers"].list.to_array(len(rows["numbers"][0])).to_numpy()
+    return Streams.of_numbers(family, [*rows.select("lever", "segment").iter_rows()], rows["block_ended_at"].to_list(), numbers)
 
 
-def keep(transaction: Transaction, streams: Streams) -> None:
+def keep(transaction: Transaction, streams: Iterable[Streams]) -> None:
     """Writes the streams in the place of what was kept."""
     transaction.execute("delete from detector_state")
-    if not streams.pairs:
-        return
+    for one in streams:
+        if one.pairs:
+            transaction.insert("detector_state", _rows(one))
+
+
+def _rows(streams: Streams) -> pl.DataFrame:
     levers, segments = zip(*streams.pairs, strict=True)
-    rows = {
-        "lever": levers,
-        "segment": segments,
-        "block_ended_at": pl.Series(streams.until, dtype=pl.Datetime("us", "UTC")),
-        "layout": [LAYOUT] * len(levers),
-        "numbers": pl.Series(streams.numbers().tolist(), dtype=pl.List(pl.Float64)),
-    }
-    transaction.insert("detector_state", pl.DataFrame(rows))
+    return pl.DataFrame(
+        {
+            "lever": levers,
+            "segment": segments,
+            "block_ended_at": pl.Series(streams.until, dtype=pl.Datetime("us", "UTC")),
+            "layout": [LAYOUT] * len(levers),
+            "numbers": pl.Series(streams.numbers()).cast(pl.List(pl.Float64)),
+            "family": [streams.family.name] * len(levers),
+        }
+    )

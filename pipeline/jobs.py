@@ -14,7 +14,9 @@ from pipeline import break_even_store, cell_store, evidence_store, partners, seg
 from pipeline.assemble import assemble
 from pipeline.break_even_store import Learned
 from pipeline.compare import COMPARED, WINDOW_BLOCKS, effects
-from pipeline.evidence import Streams, advanced
+from pipeline.evidence import advanced
+from pipeline.evidence_families import FAMILIES
+from pipeline.evidence_streams import Streams
 from pipeline.measure import BLOCK_S
 from queries import files, retention, sealing, settling
 from queries.data_errors import DATA_ERRORS
@@ -93,11 +95,11 @@ def compare_next(store: Store, *, late: bool = True, edges: segments.Edges = _ED
     if settling.is_waiting(store, settle.block_start(closed)):
         return 0
     blocks, ends = _folded(store, closed, late)
-    frames, streams, bands = _effects(store, ends, edges) if ends else ([], None, [])
+    frames, streams, bands = _effects(store, ends, edges) if ends else ([], [], [])
     with store.write() as transaction:
         for frame in frames:
             transaction.using(frame, files.question("compare_insert"))
-        if streams is not None:
+        if ends:
             evidence_store.keep(transaction, streams)
             break_even_store.keep(transaction, bands)
         if ends:
@@ -121,16 +123,18 @@ def _folded(store: Store, closed: datetime, late: bool) -> tuple[pl.DataFrame, l
         return blocks, ends["block_ended_at"].to_list()
 
 
-def _effects(store: Store, ends: list[datetime], edges: segments.Edges) -> tuple[list[pl.DataFrame], Streams, list[Learned]]:
+def _effects(store: Store, ends: list[datetime], edges: segments.Edges) -> tuple[list[pl.DataFrame], list[Streams], list[Learned]]:
     """The effects at the ends of blocks, in order; after the last of them the streams of evidence, and where levers stop paying."""
     asked = {"since": ends[0] - BLOCK * WINDOW_BLOCKS, "until": ends[-1], "metrics": [*COMPARED]}
     rows = store.frame(files.question("compare_cells"), asked)
-    frames, streams = [], evidence_store.kept(store)
+    frames, streams = [], [evidence_store.kept(store, family) for family in FAMILIES]
     for end in ends:
         since = end - BLOCK * WINDOW_BLOCKS
         inside = rows.filter((pl.col("block_started_at") >= since) & (pl.col("block_started_at") < end))
         if not inside.is_empty():
-            streams, found = advanced(streams, inside.filter(pl.col("block_started_at") == end - BLOCK), end)
+            block = inside.filter(pl.col("block_started_at") == end - BLOCK)
+            moved = [advanced(one, block, end) for one in streams]
+            streams, found = [one for one, _ in moved], pl.concat([told for _, told in moved])
             made = effects(inside, end)
             keys = ["lever", "segment", "metric"]
             frames.append(made.drop("evidence").join(found, on=keys, how="left", maintain_order="left") if len(made) else made)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from collections.abc import Mapping
 
 from pipeline import (
@@ -35,9 +36,11 @@ __all__ = [
     "by_name",
     "chosen",
     "in_cells",
+    "of_quantile",
     "with_slo",
 ]
 
+_QUANTILE = re.compile(r"_p\d+$")
 CELL_KINDS: tuple[Kind, ...] = ("ratio", "mean", "share", "quantile", "product", "rate", "spread")
 CORE: tuple[str, ...] = (
     "skipped_token_ratio",
@@ -80,6 +83,11 @@ METRICS: tuple[Metric, ...] = with_slo(NO_SLO)
 
 
 @functools.cache
+def of_quantile(name: str) -> str:
+    """The metric of which a name such as `ttft_s_p95` is a quantile; another name as it is."""
+    return _QUANTILE.sub("", name)
+
+
 def by_name() -> dict[str, Metric]:
     """Every metric by its name; without an SLO."""
     return {metric.name: metric for metric in METRICS}

@@ -10,13 +10,13 @@ import pytest
 from alerts import conditions, effects, wording
 from alerts.effects import Effect
 from alerts.policy import shipped
-from pipeline import evidence
+from pipeline import evidence, evidence_families
 
 UNTIL = datetime(2026, 3, 2, 12, tzinfo=UTC)
 ENOUGH = math.log(288 / 0.05)
 
 
-def effect(below: list[float] | None, above: list[float] | None = None, *, tests: int = 1, gain: float = -0.02) -> Effect:
+def effect(below: list[float | None] | None, above: list[float | None] | None = None, *, tests: int = 1, gain: float = -0.02) -> Effect:
     return Effect(
         metric="net_itl_s", since=UNTIL - timedelta(hours=2), until=UNTIL, blocks=24, n_a=900, n_b=600, value_a=0.0204, value_b=0.02,
         gain=gain, gain_low=gain - 0.2, gain_high=gain + 0.2, basis="control", coverage=1.0, note=None, evidence_below=below,
@@ -25,37 +25,43 @@ def effect(below: list[float] | None, above: list[float] | None = None, *, tests
 
 
 def test_the_nulls_and_the_cycle_are_those_of_the_pipeline() -> None:
-    assert (effects.NULLS, effects.BLOCKS_A_CYCLE, effects.ALPHA) == (evidence.NULLS, evidence.BLOCKS_A_CYCLE, evidence.ALPHA)
+    assert (effects.NULLS, effects.BLOCKS_A_CYCLE, effects.ALPHA) == (evidence_families.NULLS, evidence.BLOCKS_A_CYCLE, evidence.ALPHA)
 
 
-@pytest.mark.parametrize(
-    ("limit", "above", "place"), [(0.0, False, 0), (0.03, False, 1), (0.05, False, 2), (0.5, False, 3), (0.03, True, 2), (-0.1, True, 0)]
-)
+LIMITS = [(0.0, False, 3), (0.03, False, 4), (0.05, False, 5), (0.5, False, 6), (0.03, True, 5), (-0.3, True, 0), (-0.04, False, 1)]
+
+
+@pytest.mark.parametrize(("limit", "above", "place"), LIMITS)
 def test_a_limit_is_read_at_the_nearest_null_beyond_it(limit: float, above: bool, place: int) -> None:
-    logs = [0.0, 0.0, 0.0, 0.0]
+    logs = [0.0] * len(effects.NULLS)
     logs[place] = ENOUGH
     assert effect(logs, logs).is_evident(limit, above=above)
     logs[place] = ENOUGH - 0.01
     assert not effect(logs, logs).is_evident(limit, above=above)
 
 
-@pytest.mark.parametrize(("limit", "above"), [(-0.1, False), (0.2, True)])
+@pytest.mark.parametrize(("limit", "above"), [(-0.2, False), (0.2, True)])
 def test_beyond_the_nulls_there_is_no_evidence_to_be_had(limit: float, above: bool) -> None:
-    assert effect([9.0] * 4).is_evident(limit, above=above) is None
+    assert effect([9.0] * 7).is_evident(limit, above=above) is None
+
+
+def test_a_null_that_is_not_kept_is_passed_over() -> None:
+    assert effect([None, None, None, ENOUGH, None, None, None]).is_evident(0.03, above=False)
+    assert effect([None] * 7).is_evident(0.0, above=False) is None
 
 
 def test_more_segments_take_more_evidence() -> None:
-    assert effect([ENOUGH] * 4).is_evident(0.0, above=False)
-    assert not effect([ENOUGH] * 4, tests=2).is_evident(0.0, above=False)
+    assert effect([ENOUGH] * 7).is_evident(0.0, above=False)
+    assert not effect([ENOUGH] * 7, tests=2).is_evident(0.0, above=False)
 
 
 def test_evidence_disables_before_the_interval_of_two_hours_does_and_says_since_when() -> None:
     policy = next(policy for policy in shipped() if policy.name == "speculation-net-itl")
     harm = next(trigger for trigger in policy.disable_when if trigger.metric == "net_itl_gain")
-    seen = {"net_itl_s": effect([ENOUGH] * 4)}
+    seen = {"net_itl_s": effect([ENOUGH] * 7)}
     assert conditions.holds(policy, harm, seen)
     assert conditions.explain(policy, harm, seen).endswith("24 blocks; gain -24 % since it turned, 9 blocks ago")
-    assert not conditions.holds(policy, harm, {"net_itl_s": effect([ENOUGH - 1] * 4, gain=-0.5)})
+    assert not conditions.holds(policy, harm, {"net_itl_s": effect([ENOUGH - 1] * 7, gain=-0.5)})
     assert conditions.holds(policy, harm, {"net_itl_s": effect(None, gain=-0.5)})
 
 

@@ -10,9 +10,12 @@ import polars as pl
 import pytest
 
 from pipeline import evidence, evidence_store
-from pipeline.evidence import ALPHA, BLOCKS_A_CYCLE, LAGS, METRICS, NULLS, SUMS, Streams, advanced
+from pipeline.evidence import ALPHA, BLOCKS_A_CYCLE, advanced
+from pipeline.evidence_families import MEANS, NULLS, SUMS
+from pipeline.evidence_streams import LAGS, Streams
 from queries.store import Store
 
+METRICS = MEANS.metrics
 BEGAN = datetime(2026, 3, 2, tzinfo=UTC)
 BLOCK = timedelta(minutes=5)
 SEGMENT = '{"model":"m"}'
@@ -39,7 +42,7 @@ def played(
     gains: list[float], seed: int = 1, streams: Streams | None = None, first: int = 0, **more: int
 ) -> tuple[Streams, list[pl.DataFrame]]:
     """The streams after blocks with these gains, and what was told at the end of each."""
-    streams, told = streams or Streams.start(), []
+    streams, told = streams or Streams.start(MEANS), []
     for number, gain in enumerate(gains, first):
         block = cells(np.random.default_rng([seed, number]), gain, **more)
         streams, found = advanced(streams, block, BEGAN + (number + 1) * BLOCK)
@@ -96,8 +99,8 @@ def test_a_restart_in_the_middle_changes_nothing(tmp_path: Path) -> None:
     streams, _ = played(GOOD)
     store = Store(tmp_path)
     with store.write() as transaction:
-        evidence_store.keep(transaction, streams)
-    again = evidence_store.kept(store)
+        evidence_store.keep(transaction, [streams])
+    again = evidence_store.kept(store, MEANS)
     store.close()
     np.testing.assert_array_equal(again.numbers(), streams.numbers())
     assert (again.pairs, again.until) == (streams.pairs, streams.until)
@@ -110,8 +113,8 @@ def test_a_restart_in_the_middle_changes_nothing(tmp_path: Path) -> None:
 
 def test_the_order_of_a_block_s_rows_changes_nothing() -> None:
     block = cells(np.random.default_rng(3), 0.1)
-    one, _ = advanced(Streams.start(), block, BEGAN + BLOCK)
-    other, _ = advanced(Streams.start(), block.sample(fraction=1, shuffle=True, seed=5), BEGAN + BLOCK)
+    one, _ = advanced(Streams.start(MEANS), block, BEGAN + BLOCK)
+    other, _ = advanced(Streams.start(MEANS), block.sample(fraction=1, shuffle=True, seed=5), BEGAN + BLOCK)
     np.testing.assert_array_equal(one.numbers(), other.numbers())
 
 
@@ -139,7 +142,7 @@ def test_a_new_segment_begins_by_itself_and_disturbs_no_other() -> None:
 
 def test_a_segment_without_a_control_arm_tells_no_evidence() -> None:
     treated = cells(np.random.default_rng(1), 0.1).filter(arm="treated")
-    streams, found = advanced(Streams.start(), treated, BEGAN + BLOCK)
+    streams, found = advanced(Streams.start(MEANS), treated, BEGAN + BLOCK)
     assert (streams.pairs, len(found)) == ((), 0)
 
 
@@ -155,10 +158,10 @@ def test_many_segments_are_taken_at_once() -> None:
     many = 300
     block = cells(np.random.default_rng(1), 0.1)
     frame = pl.concat([block.with_columns(pl.lit(f'{{"model":"m{number}"}}').alias("segment")) for number in range(many)])
-    streams, _ = advanced(Streams.start(), frame, BEGAN + BLOCK)
+    streams, _ = advanced(Streams.start(MEANS), frame, BEGAN + BLOCK)
     streams, found = advanced(streams, frame, BEGAN + 2 * BLOCK)
     assert (len(streams.pairs), len(found)) == (many, many * len(METRICS))
-    alone, _ = played([], streams=Streams.start())
+    alone, _ = played([], streams=Streams.start(MEANS))
     for number in (1, 2):
         alone, _ = advanced(alone, block, BEGAN + number * BLOCK)
     np.testing.assert_array_equal(streams.numbers(), np.repeat(alone.numbers(), many, axis=0))
