@@ -13,7 +13,7 @@ demo: $(READY) ## set up, then run a simulated fleet with pages, verdicts and a 
 	$(BIN)/leverwatch demo $(ARGS)
 
 test: $(READY) check ## set up, lint, type-check and test
-	$(BIN)/pytest -rs $(ARGS)
+	$(BIN)/pytest -rs -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 check: $(READY) ## lint and type-check
 	$(BIN)/ruff check .
