@@ -19,7 +19,7 @@ from alerts.chain import (
 from alerts.conditions import gain_limit, is_gain_above
 from alerts.effects import effect_name
 from alerts.levers import LEVERS, unknown
-from pipeline.metrics import METRICS, Metric, by_name
+from pipeline.metrics import METRICS, Metric, judged
 
 Problem = tuple[str, str]
 
@@ -61,10 +61,10 @@ def _metrics(policy: Policy) -> Iterator[Problem]:
         "failure_mode.metric": policy.failure_mode.metric,
     }
     for key, name in named.items():
-        if name not in by_name():
-            yield key, unknown("metric", name, by_name())
+        if name not in judged():
+            yield key, unknown("metric", name, judged())
     benefit = policy.expected_benefit.metric
-    if benefit in by_name() and effect_name(benefit) not in by_name():
+    if benefit in judged() and effect_name(benefit) not in judged():
         yield "expected_benefit.metric", f"{benefit} has no effect to be read from: {effect_name(benefit)} is no metric"
 
 
@@ -73,7 +73,7 @@ def _trigger(key: str, trigger: Trigger, policy: Policy) -> Iterator[Problem]:
     codes = [code_of(policy, other) for other in policy.disable_when]
     if codes.count(code_of(policy, trigger)) > 1:
         yield key, f"a second {kind_of(trigger)} on {trigger.metric}; takes one of a kind and metric"
-    metric = by_name().get(trigger.metric)
+    metric = judged().get(trigger.metric)
     if metric is None or (metric.better == "neither" and not isinstance(trigger, SingleArm)):
         return
     if isinstance(trigger, Harm | BenefitGone):
@@ -85,9 +85,9 @@ def _trigger(key: str, trigger: Trigger, policy: Policy) -> Iterator[Problem]:
 
 def _condition(key: str, condition: Condition, *, good: bool) -> Iterator[Problem]:
     """A condition against its metric; `good` where holding it is good news, so it must look the metric's better way."""
-    metric = by_name().get(condition.metric)
+    metric = judged().get(condition.metric)
     if metric is None:
-        yield f"{key}.metric", unknown("metric", condition.metric, by_name())
+        yield f"{key}.metric", unknown("metric", condition.metric, judged())
         return
     relative = condition.threshold is None
     yield from _unit(key, condition.unit, "ratio" if relative else metric.unit, metric.name)
@@ -150,16 +150,16 @@ def _restored(key: str, trigger: PremiseLost) -> Iterator[Problem]:
 def _band(key: str, trigger: Trigger, policy: Policy) -> Iterator[Problem]:
     """The on threshold must lie on the good side of every off threshold of the same measure."""
     back = policy.re_enable_when
-    if effect_name(back.metric) != effect_name(trigger.metric) or back.metric not in by_name():
+    if effect_name(back.metric) != effect_name(trigger.metric) or back.metric not in judged():
         return
-    off, on = gain_limit(trigger, by_name()[trigger.metric]), gain_limit(back, by_name()[back.metric])
+    off, on = gain_limit(trigger, judged()[trigger.metric]), gain_limit(back, judged()[back.metric])
     if (off is None) != (on is None):
         return
     if off is None or on is None:
         off, on = trigger.threshold or 0.0, back.threshold or 0.0
         above = back.is_ == "above"
     else:
-        above = is_gain_above(back, by_name()[back.metric])
+        above = is_gain_above(back, judged()[back.metric])
     if (on <= off) if above else (on >= off):
         yield "re_enable_when", f"its threshold must be better than that of {key}, or the state flaps: off at {off:g}, on at {on:g}"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from alerts import wording
-from alerts.chain import Condition, Policy, SingleArm
+from alerts import calibrations, permissions, wording
+from alerts.chain import Condition, Policy, PremiseLost, SingleArm
 from alerts.effects import Effect, Effects, effect_name
-from pipeline.metrics import Metric, by_name
+from pipeline.metrics import Metric, judged
 
 SUSPICIOUS = "suspicious_input"
 MOST_TRAPPED = 0.1  # of an arm's requests: with more in a trap, what is left is not what was measured
@@ -34,23 +34,43 @@ def holds(policy: Policy, condition: Condition, effects: Effects) -> bool | None
     None where it cannot be told: not measured, too little of it, or nothing to compare with.
     """
     effect = effects.get(effect_name(condition.metric))
-    metric = by_name()[condition.metric]
+    metric = judged()[condition.metric]
     limit = gain_limit(condition, metric)
     if effect is None or shortfall(policy, effect, compared=limit is not None) is not None:
         return None
     if limit is None:
-        return past(effect.value_a, condition.is_ == "above", condition.threshold)
+        return _past_threshold(condition, effect)
     above = is_gain_above(condition, metric)
+    if not effect.may_say(above=above):
+        return None if effect.says is None else False
+    limit = effect.beyond(limit, above=above)
     evident = effect.is_evident(limit, above=above)
     if evident is not None:
         return evident
     return past(effect.gain_low if above else effect.gain_high, above, limit)
 
 
+def _past_threshold(condition: Condition, effect: Effect) -> bool | None:
+    """Whether an arm's own value lies past a threshold; of a premise the evidence decides where there is any."""
+    above = condition.is_ == "above"
+    if isinstance(condition, PremiseLost):
+        lost = effect.is_lost(condition.threshold, above=above)
+        if lost is not None:
+            return lost
+    return past(effect.own, above, condition.threshold)
+
+
+def is_back(premise: PremiseLost, threshold: float, effects: Effects) -> bool | None:
+    """Whether a premise lies on the good side of the threshold at which its lever is turned on again; None where it is not known."""
+    effect, above = effects[premise.metric], premise.is_ == "below"
+    good = effect.is_lost(threshold, above=above)
+    return past(effect.own, above, threshold) if good is None else good
+
+
 def explain(policy: Policy, condition: Condition, effects: Effects) -> str:
     """The numbers a condition looks at, or what is missing."""
     effect = effects.get(effect_name(condition.metric))
-    metric = by_name()[condition.metric]
+    metric = judged()[condition.metric]
     if effect is None:
         return f"{wording.label(condition.metric)} not measured"
     compared = gain_limit(condition, metric) is not None
@@ -60,15 +80,15 @@ def explain(policy: Policy, condition: Condition, effects: Effects) -> str:
     if compared:
         if effect.gain_low is not None:
             return "; ".join(filter(None, (wording.compared(effect), _turn(policy, condition, effects))))
-        return wording.no_interval(effect) if effect.controlled else wording.not_compared(effect.metric, effect.note)
-    if effect.value_a is None or condition.threshold is None:
+        return wording.no_interval(effect) if effect.controlled else wording.not_compared(effect)
+    if effect.own is None or condition.threshold is None:
         return f"{wording.label(condition.metric)} not measured"
-    return wording.against_threshold(metric, effect.value_a, condition.threshold)
+    return wording.against_threshold(metric, effect.own, condition.threshold)
 
 
 def _turn(policy: Policy, condition: Condition, effects: Effects) -> str:
     """Since when a compared effect is past a condition, where that is evident: the interval is of two hours, some of them before."""
-    effect, metric = effects[effect_name(condition.metric)], by_name()[condition.metric]
+    effect, metric = effects[effect_name(condition.metric)], judged()[condition.metric]
     is_worse = not is_gain_above(condition, metric) and effect.evidence_below is not None
     return wording.since_turn(effect) if is_worse and holds(policy, condition, effects) else ""
 
@@ -86,9 +106,12 @@ def shortfall(policy: Policy, effect: Effect, *, compared: bool) -> tuple[str, s
         return SUSPICIOUS, wording.trapped(effect, MOST_TRAPPED)
     if effect.coverage < policy.minimum_coverage:
         return "coverage", wording.low_coverage(effect, policy.minimum_coverage)
+    if compared and (spoiled := permissions.spoiled(effect)):
+        return spoiled
     if effect.blocks < policy.minimum_blocks:
         return "few_blocks", f"{wording.label(effect.metric)}: {wording.blocks(effect.blocks)}, {policy.minimum_blocks} are needed"
-    fewest = min(effect.n_a, effect.n_b) if compared and effect.controlled else effect.n_a
+    has_other = effect.controlled or effect.says is not None
+    fewest = min(effect.n_a, effect.n_b) if compared and has_other else effect.n_a
     if fewest < policy.minimum_requests:
-        return "few_requests", wording.few_requests(effect, policy.minimum_requests, compared=compared and effect.controlled)
-    return None
+        return "few_requests", wording.few_requests(effect, policy.minimum_requests, compared=compared and has_other)
+    return (permissions.unseen(effect) or calibrations.doubt(effect)) if compared else None

@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 from alerts import wording
 from alerts.chain import Condition, Policy, PremiseLost, Trigger, code_of
-from alerts.conditions import SUSPICIOUS, explain, holds, past, shortfall
+from alerts.conditions import SUSPICIOUS, explain, holds, is_back, past, shortfall
 from alerts.effects import Effect, Effects, effect_name
 from alerts.levers import Action, State, Verdict
+from alerts.permissions import FIXED_CONTROL, SAMPLE_RATIO
 
 _RECOMMENDED_OFF: tuple[State, ...] = ("off_recommended", "off")
+_FREEZING = ("coverage", SUSPICIOUS, SAMPLE_RATIO)
 
 
 class Standing(NamedTuple):
@@ -66,7 +68,7 @@ def stale(before: Standing, last_block: datetime, watermark: datetime) -> Judgme
 
 def _look(policy: Policy, effects: Effects) -> _View:
     benefit = effects.get(effect_name(policy.expected_benefit.metric))
-    premise_may = benefit is not None and not benefit.controlled
+    premise_may = benefit is not None and not benefit.controlled and benefit.says != "pays"
     candidates = (trigger for trigger in policy.disable_when if premise_may or not isinstance(trigger, PremiseLost))
     disabling = tuple(trigger for trigger in candidates if holds(policy, trigger, effects))
     return _View(policy, effects, benefit, disabling, _lacks(policy, benefit, effects))
@@ -81,10 +83,11 @@ def _lacks(policy: Policy, benefit: Effect | None, effects: Effects) -> tuple[Ve
         suspicious = _suspicious_premise(policy, effects)
         if suspicious is not None:
             return "frozen", SUSPICIOUS, suspicious
-        return "insufficient", "no_control", f"{wording.not_compared(name, benefit.note or 'no control traffic')}: harm was not measured"
+        if benefit.says is None:
+            return "insufficient", "no_control", f"{wording.not_compared(benefit)}: harm was not measured"
     short = shortfall(policy, benefit, compared=True)
     if short is not None:
-        return "frozen" if short[0] in ("coverage", SUSPICIOUS) else "insufficient", *short
+        return "frozen" if short[0] in _FREEZING else "insufficient", *short
     if benefit.gain_low is None or benefit.gain_high is None:
         return "insufficient", "no_interval", wording.no_interval(benefit)
     return None
@@ -125,9 +128,9 @@ def _undisturbed(view: _View, before: Standing) -> Judgment:
     """No trigger may disable: keep, or what keeps it from being told."""
     if view.lacks is not None or view.benefit is None:
         verdict, code, text = view.lacks or ("insufficient", "no_effect", "")
-        notes = [view.text(trigger) for trigger in _premises(view)] if code == "no_control" else []
+        notes = [view.text(trigger) for trigger in _premises(view)] if code in ("no_control", FIXED_CONTROL) else []
         return Judgment(verdict, "hold", code, "; ".join([text, *notes]), before.state, before.state_since, 0)
-    pays = past(view.benefit.gain_low, True, view.policy.expected_benefit.minimum_gain)
+    pays = past(view.benefit.gain_low, True, view.benefit.beyond(view.policy.expected_benefit.minimum_gain, above=True))
     reason = "; ".join([wording.compared(view.benefit), *_lost(view), *_unread(view), "quality not measured"])
     return Judgment("keep", "keep", "pays" if pays else "no_harm", reason, before.state, before.state_since, 0)
 
@@ -167,9 +170,8 @@ def _recovery(view: _View, before: Standing) -> tuple[bool | None, str]:
     for trigger in _premises(view):
         if code_of(view.policy, trigger) == before.cause and trigger.re_enable_at is not None:
             told = holds(view.policy, trigger, view.effects) is not None
-            value = view.effects[trigger.metric].value_a if told else None
             text = f"{view.text(trigger)}, {trigger.re_enable_at:g} to turn on again; basis premise"
-            return past(value, trigger.is_ == "below", trigger.re_enable_at), text
+            return is_back(trigger, trigger.re_enable_at, view.effects) if told else None, text
     return None, view.text(back)
 
 

@@ -15,7 +15,7 @@ from alerts.chain import Policy
 from alerts.effects import Effect
 from alerts.judge import Judgment, Standing
 from alerts.sums import Sums, columns_of
-from pipeline.metrics import by_name
+from pipeline.metrics import judged
 
 _CHAIN = (
     "measured_bottleneck",
@@ -77,7 +77,7 @@ def notice(flip: Flip, effects: Iterable[Effect], sums: Sums | None, as_of: date
 
 def evidence(effect: Effect, sums: Sums | None) -> dict[str, Any]:
     """One effect as evidence: values in the metric's unit, gain and coverage as ratios, null where not available."""
-    metric = by_name().get(effect.metric)
+    metric = judged().get(effect.metric)
     wanted = columns_of(metric) if metric else set()
     return {
         "metric": effect.metric,

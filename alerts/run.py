@@ -69,7 +69,8 @@ def run(
     """
     listed = streams.listed(store)
     starts = streams.starts(policies, streams.newest(store), listed)
-    frame = streams.effects(store, {lever: min(start, since) for lever, start in starts.items()} if since else starts)
+    starts = {lever: min(start, since) for lever, start in starts.items()} if since else starts
+    frame = streams.effects(store, starts, policies)
     watermark = newest_watermark if caught_up else None
     loaded_at = None if listed == _bodies(policies) else now
     if not (len(frame) or loaded_at or (watermark and _any_stale(store, policies, watermark))):

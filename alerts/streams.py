@@ -12,6 +12,7 @@ import polars as pl
 from alerts.chain import Policy
 from alerts.effects import Effect
 from alerts.judge import Standing
+from pipeline.metrics import TAILS
 from queries.store import Store
 
 BLOCK = timedelta(seconds=300)
@@ -32,9 +33,12 @@ select policy, lever, segment, max(decided_at) as written_at from verdicts where
 _EFFECTS = """
 select lever, segment, until as block_ended_at,
     metric, since, until, blocks, n_a, n_b, value_a, value_b, gain, gain_low, gain_high, basis, coverage, note,
-    trap, upstream, trapped_share, evidence_below, evidence_above, tests, turned_blocks, turned_gain
+    trap, upstream, trapped_share, evidence_below, evidence_above, tests, turned_blocks, turned_gain,
+    grade, says, own_value, premise_evidence,
+    permission, margin, permission_reason, sample_ratio_off, control_share, intended_control_share,
+    uncalibrated, contrast_spread, contrast_neighbors, blocks_together
 from effects join (select unnest($levers) as lever, unnest($starts) as start) using (lever)
-where arm_a = 'treated' and until > $earliest and until > start
+where arm_a = 'treated' and until > $earliest and until > start and not list_contains($unread, metric)
 order by until, lever, segment
 """
 
@@ -99,16 +103,22 @@ def starts(policies: Iterable[Policy], newest: Mapping[str, datetime], listed: C
     return levers
 
 
-def effects(store: Store, starts: Mapping[str, datetime]) -> pl.DataFrame:
-    """The effects of each lever's blocks that end after its start, in block order."""
-    earliest = min(starts.values(), default=NEVER)
-    return store.frame(_EFFECTS, {"levers": list(starts), "starts": list(starts.values()), "earliest": earliest})
+def effects(store: Store, starts: Mapping[str, datetime], policies: Iterable[Policy]) -> pl.DataFrame:
+    """The effects of each lever's blocks that end after its start, in block order; of percentiles those that the policies name."""
+    named = {name for policy in policies for name in _named(policy)}
+    asked = {"levers": list(starts), "starts": list(starts.values()), "earliest": min(starts.values(), default=NEVER)}
+    return store.frame(_EFFECTS, asked | {"unread": sorted({*TAILS} - named)})
 
 
 def blocks(frame: pl.DataFrame) -> Iterator[Block]:
     """The rows of `effects` as one `Block` per block end, lever and segment, in block order."""
     for (lever, segment, until), rows in groupby(frame.iter_rows(), key=lambda row: row[:3]):
         yield Block(lever, segment, until, {row[3]: Effect(*row[3:]) for row in rows})
+
+
+def _named(policy: Policy) -> Iterator[str]:
+    yield from (policy.enabling_condition.metric, policy.expected_benefit.metric, policy.failure_mode.metric, policy.re_enable_when.metric)
+    yield from (trigger.metric for trigger in policy.disable_when)
 
 
 def _stream(row: dict[str, Any]) -> Stream:

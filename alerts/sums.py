@@ -15,14 +15,16 @@ import polars as pl
 
 from alerts import canonical, wording
 from alerts.effects import Effect
-from pipeline.metrics import Metric, by_name
+from pipeline.metrics import TAILS, Metric, judged
 from pipeline.segments import JUDGING_KEYS, SPECULATION_KEYS, keys_for
+from queries.cells_histogram import FIRST, RATIO
 from queries.metric_sql import arithmetic
 from queries.store import Store
 
 BLOCK_S = 300
 # A request whose arm is not stated is treated, unless the lever's setting says off.
 _ARM = "coalesce(arms[$lever], case when lower(levers[$lever]) not in ('off', 'none', '0', 'disabled', 'false') then 'treated' end)"
+_OF_ARMS = ("control", "switchback", "premise", "none")
 _NAME = re.compile(r"[a-z_]+")
 _KEYS = frozenset({*JUDGING_KEYS, *SPECULATION_KEYS, "tenant", "batch_bucket"})
 
@@ -44,8 +46,8 @@ class Sums(NamedTuple):
 
 
 def question(lever: str, segment: str, effect: Effect) -> Question:
-    """Per block and arm of a segment, the counts and whole-number sums that the effect's metric is made of."""
-    metric = by_name()[effect.metric]
+    """Per block and arm of a segment, the counts and whole-number sums that the effect's metric is made of; of a percentile by its bins."""
+    metric = judged()[effect.metric]
     where, params = _scope(lever, segment, effect)
     known = f"({arithmetic(metric.numerator)}) is not null and ({arithmetic(metric.denominator)}) is not null"
     known += f" and ({arithmetic(metric.known_when)})" if metric.known_when else ""
@@ -55,6 +57,8 @@ def question(lever: str, segment: str, effect: Effect) -> Question:
         f"{_sum(metric.numerator, metric.unit, known)} as numerator",
         f"{_sum(metric.denominator, '', known)} as denominator",
     ]
+    if metric.name in TAILS:
+        sums = ["count(*) as requests", f"{_bin(metric, known)} as bin"]
     if metric.name == "net_itl_s":
         sums += ["count(ttft_s) as ttft_n", f"{_sum('ttft_s', 's', 'true')} as ttft_ns"]
     block = f"epoch_us(started_at) // {BLOCK_S * 1_000_000} * {BLOCK_S} as block_started_at_s"
@@ -65,9 +69,9 @@ def question(lever: str, segment: str, effect: Effect) -> Question:
 def ask(store: Store, lever: str, segment: str, effect: Effect) -> Sums | None:
     """The question asked now: its columns, the hash of its rows, and the provenance of the columns it read.
 
-    None for a segment that is no set of columns, such as `other`.
+    None for a segment that is no set of columns, such as `other`, and for what compares other requests than those of the two arms.
     """
-    if not _KEYS.issuperset(json.loads(segment)):
+    if not _KEYS.issuperset(json.loads(segment)) or effect.basis not in _OF_ARMS:
         return None
     asked = question(lever, segment, effect)
     frame = store.frame(asked.sql, asked.params)
@@ -92,7 +96,7 @@ def _provenance(store: Store, lever: str, segment: str, effect: Effect) -> dict[
         f" from (select unnest(map_entries(provenance)) as entry from requests where {where}) group by all order by name",
         params,
     )
-    wanted = columns_of(by_name()[effect.metric])
+    wanted = columns_of(judged()[effect.metric])
     return {row["name"]: row["kinds"] for row in rows if row["name"] in wanted}
 
 
@@ -110,6 +114,12 @@ def _scope(lever: str, segment: str, effect: Effect) -> tuple[str, dict[str, str
         else:
             terms.append(f"{key} is null")
     return " and ".join(terms), params
+
+
+def _bin(metric: Metric, known: str) -> str:
+    """The bin of 2 % in which a request's value lies, as histograms have it; null for 0 and for what is not known."""
+    value = arithmetic(metric.percentiles_of or metric.numerator)
+    return f"case when {known} and ({value}) > 0 then try_cast(floor(ln(({value}) / {FIRST}) / ln({RATIO})) as bigint) end"
 
 
 def _sum(text: str, unit: str, known: str) -> str:

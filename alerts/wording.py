@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from alerts.effects import Effect
-from pipeline.metrics import Metric, by_name
+from pipeline.metrics import Metric, judged
 
 _CAPITALS = {"itl": "ITL", "tpot": "TPOT", "ttft": "TTFT", "e2e": "E2E", "kv": "KV"}
 
 
 def label(metric: str) -> str:
-    """A metric's name in running text: `net_itl_s` gives `net ITL`."""
-    return " ".join(_CAPITALS.get(word, word) for word in metric.removesuffix("_s").split("_"))
+    """A metric's name in running text: `net_itl_s` gives `net ITL`, `ttft_s_p95` gives `TTFT p95`."""
+    return " ".join(_CAPITALS.get(word, word) for word in metric.removesuffix("_s").replace("_s_p", "_p").split("_"))
 
 
 def value(number: float, unit: str) -> str:
@@ -39,15 +39,17 @@ def utc(moment: datetime) -> str:
 
 def compared(effect: Effect) -> str:
     """Both arms, the gain with its interval and the blocks: `net ITL 31 ms against 27 ms in control, gain -15 % (...)`."""
-    text = label(effect.metric)
+    text, is_control = label(effect.metric), effect.basis == "control"
     if effect.value_a is not None and effect.value_b is not None:
-        unit = by_name()[effect.metric].unit
-        text += f" {value(effect.value_a, unit)} against {value(effect.value_b, unit)} in control,"
-    if effect.gain is not None:
-        text += f" gain {percent(effect.gain)} %"
-    if effect.gain_low is not None and effect.gain_high is not None:
-        text += f" ({percent(effect.gain_low)}..{percent(effect.gain_high)} %)"
-    return f"{text}, {blocks(effect.blocks)}"
+        unit = judged()[effect.metric].unit
+        text += f" {value(effect.value_a, unit)} against {value(effect.value_b, unit)} {'in control' if is_control else 'without it'},"
+    counted = f"{text}{_gain(effect)}, {blocks(effect.blocks)}{_by_replicas(effect)}"
+    return counted if is_control else f"{counted}; {basis(effect)}"
+
+
+def basis(effect: Effect) -> str:
+    """What stands in the place of a control arm: `basis off_steps (good: against requests ...)`."""
+    return f"basis {effect.basis}" + (f" ({effect.note})" if effect.note else "")
 
 
 def since_turn(effect: Effect) -> str:
@@ -86,9 +88,25 @@ def no_interval(effect: Effect) -> str:
     return f"{label(effect.metric)}: no interval yet from {blocks(effect.blocks)}" + (f" ({effect.note})" if effect.note else "")
 
 
-def not_compared(metric: str, note: str | None) -> str:
-    """`TTFT not compared with control (the note)`."""
-    return f"{label(metric)} not compared with control" + (f" ({note})" if note else "")
+def not_compared(effect: Effect) -> str:
+    """`TTFT not compared with control (the note)`; `...; gain +20 % (12..28 %), basis spill (the note)` where there is something else."""
+    text = f"{label(effect.metric)} not compared with control"
+    if effect.gain is not None:
+        return f"{text};{_gain(effect)}, {basis(effect)}"
+    return f"{text} ({effect.note or 'no control traffic'})"
+
+
+def _gain(effect: Effect) -> str:
+    if effect.gain is None:
+        return ""
+    ends = (effect.gain_low, effect.gain_high)
+    interval = "" if None in ends else f" ({'..'.join(percent(end) for end in ends if end is not None)} %)"
+    return f" gain {percent(effect.gain)} %{interval}"
+
+
+def _by_replicas(effect: Effect) -> str:
+    """What of a gain the replicas may make by themselves: `; fixed control replicas may make 4.4 % of it by themselves`."""
+    return f"; fixed control replicas may make {100 * effect.margin:.1f} % of it by themselves" if effect.margin else ""
 
 
 def _digits(number: float) -> str:

@@ -1,4 +1,4 @@
-"""A number of simulated days in, tables of docs/tails.md out: tails, percentiles, errors, the split of arms, fixed control replicas.
+"""A number of simulated days in, tables of docs/tails.md out: tails, percentiles, errors, the split of arms, control replicas.
 
     PYTHONPATH=tests python benchmarks/calibrate_tails.py --days 300
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 from calibrate import delay, header, row
-from inference_days import CONTROL, MINUTES, SCENARIOS, TREATED, days
+from inference_days import CONTROL, MINUTES, SCENARIOS, TREATED, Scenario, days
 from inference_tails import BINS, FIRST, first_alarms, slower, stalling, tail_days
 from inference_watch import watch
 
@@ -132,12 +132,27 @@ def fixed(count: int) -> Iterator[str]:
         yield row(name, *(f"{rate:.3f}" for rate in rates[:sides]), *[""] * (2 - sides))
 
 
+def rotating(count: int) -> Iterator[str]:
+    """Control that moves on every 30 minutes, one or two replicas at once, in fleets of any size: when replicas' own speeds cancel."""
+    yield from header("replicas", "control at once", "requests a replica-minute", "between replicas", "false, harm", "false, benefit")
+    small = [(2, 1), (4, 1), (4, 2), (8, 1), (8, 2), (16, 1), (16, 2)]
+    cases = [*((*fleet, 40.0, 0.02) for fleet in small), (40, 1, 10.0, 0.02), *((*fleet, 40.0, 0.05) for fleet in ((2, 1), (4, 1), (8, 1)))]
+    for replicas, controls, rate, sd in cases:
+        scenario = Scenario(rate_per_min=rate, controls=controls, rotation_min=30, replica_sd=sd, replicas=replicas)
+        found = np.zeros(2)
+        for first in range(0, count, CHUNK):
+            some = range(SEED + first, SEED + min(first + CHUNK, count))
+            found += np.array(watch(days(scenario, some), 5).at_all()) * len(some)
+        yield row(str(replicas), str(controls), f"{rate:g}", f"{sd:.0%}", *(f"{alarmed / count:.3f}" for alarmed in found))
+
+
 PARTS: dict[str, Callable[[int], Iterator[str]]] = {
     "tails": tails,
     "percentiles": percentiles,
     "errors": errors,
     "split": split,
     "fixed": fixed,
+    "rotating": rotating,
 }
 
 

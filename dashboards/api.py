@@ -38,6 +38,7 @@ Until = Annotated[str | None, Query(description="as since, and exclusive")]
 Where = Annotated[str | None, Query(description="an SQL condition over columns of requests")]
 Source = Annotated[str, Query(alias="from", description="requests, cells, or auto: requests where they are there and not too many")]
 Lever = Annotated[str | None, Query(description="such as speculation; needed")]
+Total = Annotated[bool, Query(description="one effect of all the lever's traffic, standardized over its segments")]
 _SQL_DOCS: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": _SQL_BODY}}}}
 
 
@@ -102,9 +103,15 @@ def _add_reports(routes: APIRouter, reader: Reader, clock: Callable[[], datetime
             return answers.error("invalid", _said(error))
 
     @routes.get("/api/effects", tags=["query"])
-    def effects(lever: Lever = None, by: By = "") -> Response:
-        """One object per segment and metric: a lever's effect with its interval."""
-        return _of_lever(reader.effects, lever, by)
+    def effects(lever: Lever = None, by: By = "", total: Total = False, since: Since = None, until: Until = None) -> Response:
+        """One object per segment and metric: a lever's effect with its interval; by keys, or in total, standardized over segments."""
+
+        def asked(lever: str, keys: Sequence[str]) -> pl.DataFrame:
+            now = clock()
+            ends = [moment(text, now) if text else None for text in (since, until)]
+            return reader.effects(lever, keys, *ends, total=total)
+
+        return _of_lever(asked, lever, by)
 
     @routes.get("/api/break-even", tags=["query"])
     def break_even(lever: Lever = None, by: By = "") -> Response:

@@ -32,8 +32,10 @@ class Reader(Protocol):
         """
         ...
 
-    def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
-        """One row per segment and metric: the lever's newest effect, as columns of `effects`."""
+    def effects(
+        self, lever: str, by: Sequence[str] = (), since: datetime | None = None, until: datetime | None = None, *, total: bool = False
+    ) -> pl.DataFrame:
+        """One row per segment and metric: the lever's newest effect, as columns of `effects`; by keys or in total, standardized."""
         ...
 
     def break_even(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:

@@ -62,7 +62,9 @@ VERDICTS: Final[dict[str, tuple[str, str, str]]] = {
 # Where the reason says more than the verdict: by verdict and reason code.
 _REASONS: Final[dict[tuple[str, str], tuple[str, str, str]]] = {
     ("insufficient", "no_control"): ("no control arm", "○", "quiet"),
+    ("insufficient", "fixed_control"): ("control is fixed", "○", "warn"),
     ("frozen", "suspicious_input"): ("suspicious input", "■", "warn"),
+    ("frozen", "sample_ratio"): ("arms split wrong", "■", "warn"),
     ("keep", "no_harm"): ("no loss seen", "▲", "good"),
 }
 NOT_JUDGED: Final = ("not judged yet", "○", "quiet")

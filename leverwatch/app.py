@@ -12,7 +12,7 @@ import alerts.api
 import collectors.api
 import dashboards.api
 from alerts.couriers import Couriers
-from leverwatch import addresses_api, doctor_api, explain_api, house_api, known_parameters
+from leverwatch import addresses_api, calibration_api, doctor_api, explain_api, house_api, known_parameters, lever_api
 from leverwatch.engine_room import EngineRoom
 from leverwatch.ledger_rows import item_lines, ledger_rows, ledger_sums, pending
 from leverwatch.receiving import Receiving
@@ -33,6 +33,8 @@ def pages(
     application.include_router(house_api.router(room))
     application.include_router(doctor_api.router(room))
     application.include_router(explain_api.router(room))
+    application.include_router(calibration_api.router(room))
+    application.include_router(lever_api.router(room))
     if receiving is not None:
         application.include_router(collectors.api.evaluations_router(receiving.door))
         application.include_router(addresses_api.router(receiving))
@@ -99,6 +101,8 @@ def _state(room: EngineRoom, worker: Worker, receiving: Receiving | None) -> dic
     warnings = dict(receiving.scraper.warnings) if receiving is not None else {}
     if room.deployed.registry is not None and room.deployed.registry.problem:
         warnings["registry"] = room.deployed.registry.problem
+    if room.schedule.problem:
+        warnings["switchback"] = room.schedule.problem
     if room.house.lost_parts:
         warnings["parts"] = room.house.lost_parts
     if warnings:

@@ -16,8 +16,10 @@ from collectors.scrape import Target
 from leverwatch import config_errors
 from leverwatch.access_settings import Access, Identity, Link, Price, Registry, Tls
 from leverwatch.described import is_struct, item_kind, says
+from leverwatch.holdout_settings import Holdout
 from leverwatch.retention_settings import Retention
 from leverwatch.segment_settings import Segments
+from leverwatch.switchback_settings import Switchback
 
 PREFIX = "LEVERWATCH_"
 PATHS = ("file", "policies")  # keys that hold a path; so do all that end in `_file`
@@ -98,11 +100,13 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     registry: Registry = Registry()
     retention: Retention = Retention()
     segments: Segments = Segments()
+    switchback: Switchback = Switchback()
     defaults: dict[str, Any] = {}
     receivers: tuple[Receiver, ...] = ()
     scrape: tuple[Target, ...] = ()
     links: tuple[Link, ...] = ()
     prices: tuple[Price, ...] = ()
+    holdouts: tuple[Holdout, ...] = ()
 
 
 KINDS: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(Config)}

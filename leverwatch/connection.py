@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 
 import polars as pl
 
+from leverwatch.lever_questions import CHANGE, GAIN_ON, METRIC, WITHIN_HOURS
 from queries.explain import LIMIT_KEYS
 from queries.results import SqlResult
 
@@ -44,12 +45,39 @@ class Connection(Protocol):
         """One row per segment: keys, requests, then each metric's value, n, coverage and provenance."""
         ...
 
-    def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
-        """One row per segment and metric: the newest effect of a lever."""
+    def effects(
+        self,
+        lever: str,
+        by: str | Sequence[str] = (),
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        *,
+        total: bool = False,
+    ) -> pl.DataFrame:
+        """One row per segment and metric: the newest effect of a lever, and which are `believed` together.
+
+        With keys `by`, or in `total`, it is standardized over the judging segments beneath, over the last 24 blocks or a period.
+        """
         ...
 
     def break_even(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         """One row per segment and key: up to where a lever pays and from where it loses; behind it what it said before that went stale."""
+        ...
+
+    def holdout(
+        self, lever: str, change: float = CHANGE, within_hours: float = WITHIN_HOURS, by: str | Sequence[str] = (), metric: str = METRIC
+    ) -> pl.DataFrame:
+        """One row per segment, or group of keys `by`, and one for all traffic: the smallest control share that finds a change in time."""
+        ...
+
+    def widening(self, lever: str, gain_on: float = GAIN_ON) -> pl.DataFrame:
+        """One row per segment: whether the lever may be advised for more of its traffic, and what is missing, in numbers."""
+        ...
+
+    def calibrate(
+        self, lever: str | None = None, since: str | None = None, splits: int | None = None, *, apply: bool = False
+    ) -> pl.DataFrame:
+        """One row per lever, metric and block length: by how much its scale is to be widened; with `apply` it is from the next block on."""
         ...
 
     def explain(

@@ -110,6 +110,7 @@ class Diagnosis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unknown: list[Unknown]
     quarantine: list[dict[str, Any]]
     suspicions: list[dict[str, Any]]
+    control: list[dict[str, Any]]
     senders: list[Sender]
     scrapes: list[Scrape]
     ledger: list[dict[str, Any]]

@@ -55,6 +55,7 @@ def diagnose(room: EngineRoom, since: str | None = None) -> dict[str, Any]:
         unknown=unknown(frames["unknown"]),
         quarantine=with_links(frames["quarantine"]),
         suspicions=with_links(frames["suspicions"]),
+        control=frames["control"].to_dicts(),
         senders=senders(clocks),
         scrapes=scrapes(frames["scrapes"]),
         ledger=ledger_rows(room, None),
@@ -105,6 +106,7 @@ def _frames(seen: Transaction, since: datetime, until: datetime) -> dict[str, pl
         "quarantine": seen.frame(files.question("doctor_quarantine"), period),
         "suspicions": seen.frame(files.question("doctor_suspicions"), period),
         "scrapes": seen.frame(files.question("doctor_scrapes")),
+        "control": seen.frame(files.question("doctor_control"), period),
     }
 
 

@@ -115,6 +115,7 @@ def _columns(group: Sequence[Diagnosis]) -> Iterator[str]:
 
 
 def _others(told: Diagnosis) -> Iterator[list[str]]:
+    yield _section("whether control may decide, by lever and pool", [_control(row) for row in told["control"]])
     unknown = [f"{row['spans']:>12,}  {row['scope'] or '(no scope)'} of {row['service'] or '(no service)'}" for row in told["unknown"]]
     yield _section("spans that no dialect reads, by scope and service", unknown)
     values = [f"{row['values']:>12,}  {row['column']}: {row['reason']}{_since(row)}" for row in told["quarantine"]]
@@ -129,6 +130,14 @@ def _others(told: Diagnosis) -> Iterator[list[str]]:
 
 def _since(row: Diagnosis) -> str:
     return f"; since {_when(row['since'])}{', ' + row['link'] if row['link'] else ''}"
+
+
+def _control(row: Diagnosis) -> str:
+    decides = {"refused": "decides nothing", "unseen": "decides nothing yet", "widened_null": "decides large effects"}
+    named = f"{row['lever']} {row['pool']}: {decides.get(row['permission'], 'decides')}: {row['reason']}"
+    if row["intended_control_share"] is None:
+        return f"{named}; its share is not checked: no [[holdouts]] states it"
+    return f"{named}; split otherwise than intended in {row['segments_off']} of {row['segments']} segments"
 
 
 def _suspicion(row: Diagnosis) -> str:

@@ -16,17 +16,18 @@ import polars as pl
 import alerts.policy
 import alerts.run
 from alerts.chain import Policy
-from alerts.levers import LEVERS, unknown
 from collectors.load import Loader
 from collectors.spool import Spool
-from leverwatch import deployment, report_source, reporting
+from leverwatch import deployment, lever_effects, report_source, reporting
 from leverwatch.config import Config, ConfigError
+from leverwatch.holdout_settings import stated
 from leverwatch.housekeeping import Housekeeping
+from leverwatch.switchback_settings import ScheduleFile, watched
 from pipeline import fresh, imported, jobs, measure, metric_table, sampling, settle
 from pipeline import metrics as metric_rows
 from pipeline.recent import Recent
-from pipeline.segments import keys_for
-from queries import cells_rolled, files, merging, report, sealing, snapshot
+from pipeline.uncontrolled_job import Configured
+from queries import cells_rolled, merging, sealing, snapshot
 from queries.parts import SEALED
 from queries.sandbox import Sandbox, SqlLimits
 from queries.store import Store, Transaction
@@ -69,6 +70,8 @@ class EngineRoom:
             measure.cells, by_tenant=config.segments.judge_by_tenant, metrics=metric_rows.with_slo(self.slo)
         )
         self.policies = policies(config)
+        self.watched = watched(self.policies)
+        self.schedule = ScheduleFile(Path(config.switchback.file) if config.switchback.file else None)
         self.base_url = config.alerts.base_url
         self.taking_snapshot = threading.Lock()
         self._last_arrival = time.monotonic()
@@ -87,7 +90,7 @@ class EngineRoom:
             ("assemble", self._assemble),
             ("sample", lambda: sampling.sample_next(self.store, jobs.watermark(self.store))),
             ("settle", self._settle),
-            ("compare", lambda: jobs.compare_next(self.store, late=not self.spool.backlog_bytes, edges=self.edges)),
+            ("compare", self._compare),
             ("roll", self._roll),
             ("judge", self._judge),
             ("seal", self._seal),
@@ -165,6 +168,11 @@ class EngineRoom:
     def _settle_by(self, cutoff: datetime) -> int:
         return settle.settle_next(self.store, self.edges, self.measured, cutoff, self.clock())
 
+    def _compare(self) -> int:
+        configured = Configured(self.schedule.current(), self.watched)
+        late, holdouts = not self.spool.backlog_bytes, stated(self.config.holdouts)
+        return jobs.compare_next(self.store, late=late, edges=self.edges, configured=configured, holdouts=holdouts)
+
     def _roll(self) -> int:
         mark = jobs.watermark(self.store)
         return cells_rolled.roll_next(self.store, mark - settle.LAG) if mark else 0
@@ -224,32 +232,15 @@ class EngineRoom:
             return self.store.frame(held.sql, held.params)
         return reporting.from_requests(self.store, self.sandbox, chosen, by, since, until, where)
 
-    def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
-        """The newest effects of a lever, one row per segment and metric; `by` names the segment keys a row must have.
-
-        Raises:
-            ReportError: there is no such lever, or no such key of its segments.
-        """
-        newest = (
-            "select * from effects where lever = $lever qualify until = max(until) over (partition by segment) order by segment, metric"
-        )
-        return self._of_lever(newest, lever, by)
+    def effects(
+        self, lever: str, by: Sequence[str] = (), since: datetime | None = None, until: datetime | None = None, *, total: bool = False
+    ) -> pl.DataFrame:
+        """A lever's effects, one row per segment and metric; see `lever_effects.effects`."""
+        return lever_effects.effects(self.store, lever, by, since, until, total=total)
 
     def break_even(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
-        """Where a lever stops paying, one row per segment and key, and behind it the one before that went stale. Raises as `effects`."""
-        return self._of_lever(files.question("break_even_newest"), lever, by)
-
-    def _of_lever(self, sql: str, lever: str, by: Sequence[str]) -> pl.DataFrame:
-        if lever not in LEVERS:
-            raise report.ReportError(unknown("lever", lever, LEVERS))
-        keys = (*keys_for(lever), "tenant")
-        for key in by:
-            if key not in keys:
-                raise report.ReportError(unknown("key", key, keys))
-        rows = self.store.frame(sql, {"lever": lever})
-        for key in by:
-            rows = rows.filter(pl.col("segment").str.json_path_match(f"$.{key}").is_not_null())
-        return rows
+        """Where a lever stops paying; see `lever_effects.break_even`."""
+        return lever_effects.break_even(self.store, lever, by)
 
     def close(self) -> None:
         """Lets everything go; what is not loaded stays in the spool."""

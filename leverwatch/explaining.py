@@ -9,6 +9,8 @@ import polars as pl
 
 from leverwatch.engine_room import EngineRoom
 from pipeline.explain import ranked, sizes
+from pipeline.explain_intervals import with_intervals
+from queries import explain_blocks
 from queries.explain import LIMIT_KEYS, Comparison, ExplainError, comparison
 from queries.sandbox import SqlError
 
@@ -27,7 +29,9 @@ def explain(
     where: str | None = None,
     limit: int = LIMIT_KEYS,
 ) -> pl.DataFrame:
-    """One row per key, those that tell set `a` from set `b` best first (see `pipeline.explain.ranked`), `limit` of them at most.
+    """One row per key, those that tell set `a` from set `b` best first, `limit` of them at most.
+
+    The columns are those of `pipeline.explain.ranked` and `pipeline.explain_intervals.with_intervals`.
 
     Raises:
         ExplainError, SqlError: a set, a key or a condition cannot be used, or a set is empty.
@@ -43,7 +47,17 @@ def explain(
         if not size:
             msg = f"set {name} ({told}) holds no request of this period; the other holds {max(of.a, of.b)}, {of.neither} are in neither"
             raise ExplainError(msg)
-    return ranked(counted, asked.defining).head(limit)
+    return _with_intervals(room, asked, ranked(counted, asked.defining).head(limit), counted)
+
+
+def _with_intervals(room: EngineRoom, asked: Comparison, found: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
+    """The rows with an interval for the differences of numbers, from sums of blocks."""
+    numbers = [
+        explain_blocks.limits(row) for row in found.iter_rows(named=True) if row["median_a"] is not None or row["median_b"] is not None
+    ]
+    sql, params = explain_blocks.statement(asked, numbers)
+    blocks = room.sandbox.run(sql, params, MOST_ROWS).frame()
+    return with_intervals(found, counted, blocks, [one.key for one in numbers])
 
 
 def _counted(room: EngineRoom, asked: Comparison) -> pl.DataFrame:

@@ -9,11 +9,14 @@ from typing import Any
 
 import polars as pl
 
+from leverwatch import lever_holdout, lever_widening
 from leverwatch.config import read
 from leverwatch.connection import Connection, names
 from leverwatch.doctor import diagnose
 from leverwatch.engine_room import EngineRoom
 from leverwatch.explaining import explain
+from leverwatch.lever_calibration import calibrate
+from leverwatch.lever_questions import CHANGE, GAIN_ON, METRIC, WITHIN_HOURS
 from queries import report
 from queries.explain import LIMIT_KEYS
 from queries.results import SqlResult
@@ -45,11 +48,32 @@ class Local(Connection):
         period = {"since": _moment(since), "until": _moment(until)}
         return self.room.report(by=names(by) or (), metrics=names(metrics), where=where, source=source, **period)
 
-    def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
-        return self.room.effects(lever, by)
+    def effects(
+        self,
+        lever: str,
+        by: str | Sequence[str] = (),
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        *,
+        total: bool = False,
+    ) -> pl.DataFrame:
+        return self.room.effects(lever, names(by) or (), _moment(since), _moment(until), total=total)
 
     def break_even(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         return self.room.break_even(lever, by)
+
+    def holdout(
+        self, lever: str, change: float = CHANGE, within_hours: float = WITHIN_HOURS, by: str | Sequence[str] = (), metric: str = METRIC
+    ) -> pl.DataFrame:
+        return lever_holdout.holdout(self.room.store, lever, change, within_hours, names(by) or (), metric)
+
+    def widening(self, lever: str, gain_on: float = GAIN_ON) -> pl.DataFrame:
+        return lever_widening.widening(self.room.store, lever, gain_on)
+
+    def calibrate(
+        self, lever: str | None = None, since: str | None = None, splits: int | None = None, *, apply: bool = False
+    ) -> pl.DataFrame:
+        return calibrate(self.room.store, lever, since, splits, self.room.clock(), apply=apply)
 
     def explain(
         self,

@@ -14,12 +14,14 @@ import polars as pl
 from leverwatch import unreachable
 from leverwatch.connection import ConnectError, Connection, names
 from leverwatch.credentials import Credentials
+from leverwatch.lever_questions import CHANGE, GAIN_ON, METRIC, WITHIN_HOURS
 from pipeline.segments import canonical
 from queries.explain import LIMIT_KEYS
 from queries.results import COLUMNS_HEADER, SqlResult
 from queries.sandbox import SqlError
 
 TIMEOUT_S = 120.0
+CALIBRATION_TIMEOUT_S = 900.0
 
 
 class Remote(Connection):
@@ -52,11 +54,35 @@ class Remote(Connection):
         }
         return _frame(self._asked("GET", "/api/report", params={key: value for key, value in asked.items() if value}))
 
-    def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
-        return self._of_lever("/api/effects", lever, by)
+    def effects(
+        self,
+        lever: str,
+        by: str | Sequence[str] = (),
+        since: str | datetime | None = None,
+        until: str | datetime | None = None,
+        *,
+        total: bool = False,
+    ) -> pl.DataFrame:
+        more = {"since": _text(since), "until": _text(until), "total": "true" if total else None}
+        return self._of_lever("/api/effects", lever, names(by) or (), more)
 
     def break_even(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         return self._of_lever("/api/break-even", lever, by)
+
+    def holdout(
+        self, lever: str, change: float = CHANGE, within_hours: float = WITHIN_HOURS, by: str | Sequence[str] = (), metric: str = METRIC
+    ) -> pl.DataFrame:
+        more = {"change": change, "within_hours": within_hours, "metric": metric}
+        return self._of_lever("/api/holdout", lever, names(by) or (), more)
+
+    def widening(self, lever: str, gain_on: float = GAIN_ON) -> pl.DataFrame:
+        return self._of_lever("/api/widening", lever, (), {"gain_on": gain_on})
+
+    def calibrate(
+        self, lever: str | None = None, since: str | None = None, splits: int | None = None, *, apply: bool = False
+    ) -> pl.DataFrame:
+        asked = {name: value for name, value in {"lever": lever, "since": since, "splits": splits}.items() if value is not None}
+        return _frame(self._asked("POST" if apply else "GET", "/api/calibrations", params=asked, timeout=CALIBRATION_TIMEOUT_S))
 
     def explain(
         self,
@@ -101,8 +127,9 @@ class Remote(Connection):
     def close(self) -> None:
         self.http.close()
 
-    def _of_lever(self, path: str, lever: str, by: Sequence[str]) -> pl.DataFrame:
-        return _frame(self._asked("GET", path, params={"lever": lever} | ({"by": ",".join(by)} if by else {})))
+    def _of_lever(self, path: str, lever: str, by: Sequence[str], more: Mapping[str, object] | None = None) -> pl.DataFrame:
+        asked = {"lever": lever, "by": ",".join(by), **(more or {})}
+        return _frame(self._asked("GET", path, params={name: value for name, value in asked.items() if value not in (None, "")}))
 
     def _asked(self, method: str, path: str, **what: Any) -> httpx.Response:
         try:

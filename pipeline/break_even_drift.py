@@ -20,7 +20,7 @@ from pipeline.measure import BLOCK_S
 ALPHA = 0.05
 BLOCKS_A_CYCLE = 86_400 // BLOCK_S
 LAGS = scale.lags(BLOCK_S)
-WIDTH = 1 + len(detector.LAM) + 4 * LAGS + 11
+WIDTH = 1 + len(detector.LAM) + waiting.width(LAGS)
 _HALF_LIFE_BLOCKS = scale.HALF_LIFE_S / BLOCK_S
 
 Reals = npt.NDArray[np.float64]
@@ -74,6 +74,18 @@ def is_stale(drift: Drift, signs: Whole, buckets: int) -> Truths:
     """
     is_opposite = (drift.signs != OPEN) & (signs == -drift.signs)
     return np.asarray(detector.alarms(drift.log_m, _least(buckets)) | is_opposite)
+
+
+def inflation(drift: Drift, buckets: int) -> Reals:
+    """By how much neighboring blocks that are alike inflate the variance of a pair's mean gains: (pairs, 1), 1 where that is not known.
+
+    The largest of its buckets, those past their burn-in where there are any: one bucket's own is too noisy to hold a band (record 035).
+    """
+    state = drift.scale.known
+    kappa = np.nan_to_num(scale.inflation(state), nan=1.0).reshape(-1, buckets)
+    is_known = ~state.is_burning_in().reshape(-1, buckets)
+    counts = is_known | ~is_known.any(axis=1, keepdims=True)
+    return np.asarray(np.where(counts, kappa, 1.0).max(axis=1, keepdims=True, initial=1.0))
 
 
 def restarted(drift: Drift, is_new: Truths) -> Drift:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pipeline.break_even_state import ALPHA, Kept
 from pipeline.inference import break_even, break_even_point
 from pipeline.inference.break_even import LOSES, OPEN, PAYS, Band
 from pipeline.inference.interval import Running
+from pipeline.tuning import Tuning
 
 Reals = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -76,6 +78,16 @@ def rows(kept: Kept, axis: Axis, buckets: Buckets, stale: Truths | None = None, 
         pl.lit(pl.Series([buckets.names])).first().alias("buckets"),
     )
     return made.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+
+
+def ended(kept: Kept, axis: Axis, buckets: Buckets, ends: Truths, tuning: Tuning, ended_at: datetime) -> pl.DataFrame:
+    """The last rows of the pairs whose epoch a deploy `ends` (pairs,), in the block that ends at `ended_at`: what was said before."""
+    found = rows(kept, axis, buckets).filter(pl.Series(ends))
+    deploys = [tuning.newest(segment, ended_at) for segment in found["segment"]]
+    words = [one.words().removeprefix("since ") if one else "a deploy" for one in deploys]
+    gone = [pl.lit(None, SCHEMA[name]).alias(name) for name in ("pays_edge", "loses_edge", "point", "line_point")]
+    note = pl.format("ended by {}; before: {}", pl.Series(words, dtype=pl.String), "note").alias("note")
+    return found.with_columns(*gone, note, pl.lit(STALE).alias("state"))
 
 
 def _told(band: Band, place: int, axis: Axis, buckets: Buckets, stale: Truths) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from pipeline.inference.interval import Running
 ALPHA = 0.05
 ARMS = ("treated", "control")
 SUMS = ("n", "num", "den", "num_sq", "den_sq", "num_den")
-LAYOUT = 1
+LAYOUT = 2
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _SUMMED = 6 + 3
 _WIDTH = _SUMMED + break_even_drift.WIDTH
@@ -75,7 +75,8 @@ class Kept:
 
     def band(self, *, falls: bool, alpha: float = ALPHA) -> Band:
         """What is known of each bucket now."""
-        return break_even.band(self.gains, alpha, falls=falls, was_refuted=self.is_refuted)
+        kappa = break_even_drift.inflation(self.drift, self.gains.n.shape[1])
+        return break_even.band(self.gains, alpha, falls=falls, kappa=kappa, was_refuted=self.is_refuted)
 
 
 def advanced(kept: Kept, cells: pl.DataFrame, names: Sequence[str], ended_at: datetime, *, lower_is_better: bool, falls: bool) -> Kept:

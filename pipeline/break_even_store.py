@@ -17,6 +17,7 @@ from pipeline.break_even_axes import AXES, BATCH, CONTEXT_TOKENS, Axis, Buckets,
 from pipeline.break_even_state import LAYOUT, SUMS, Kept
 from pipeline.measure import BLOCK_S
 from pipeline.metrics import by_name
+from pipeline.tuning import PLAIN, Truths, Tuning
 from queries import contexts, files, ranged
 from queries.store import Store, Transaction
 
@@ -39,11 +40,14 @@ class Learned:
     began: datetime
 
 
-def learned(store: Store, ends: Sequence[datetime], compared: pl.DataFrame, edges: segments.Edges) -> list[Learned]:
-    """What the blocks with these `ends`, in order, teach of each axis whose lever is in `compared`, rows of lever and segment."""
+def learned(store: Store, ends: Sequence[datetime], compared: pl.DataFrame, edges: segments.Edges, tuning: Tuning = PLAIN) -> list[Learned]:
+    """What the blocks with these `ends`, in order, teach of each axis whose lever is in `compared`, rows of lever and segment.
+
+    At a deploy that `tuning` knows of, epochs begin anew.
+    """
     levers = set(compared["lever"].unique().to_list())
     asked = [(axis, compared.filter(pl.col("lever") == axis.lever)["segment"].unique()) for axis in AXES if axis.lever in levers]
-    found = (_learned(store, ends, axis, buckets(axis.key, edges), told) for axis, told in asked)
+    found = (_learned(store, ends, axis, buckets(axis.key, edges), told, tuning) for axis, told in asked)
     return [one for one in found if one.kept.pairs]
 
 
@@ -61,12 +65,16 @@ def keep(transaction: Transaction, found: Sequence[Learned]) -> None:
         transaction.using(begun, files.question("break_even_outdate"))
 
 
-def _learned(store: Store, ends: Sequence[datetime], axis: Axis, along: Buckets, told: pl.Series) -> Learned:
+def _learned(store: Store, ends: Sequence[datetime], axis: Axis, along: Buckets, told: pl.Series, tuning: Tuning) -> Learned:
     lower_is_better, kept, ended = by_name()[axis.metric].better == "lower", Kept.start((), len(along.names)), []
-    for some in _near(ends):
+    for some in near(ends):
         cells = _cells(store, axis, along, some, told)
         kept = break_even_state.joined(kept, _kept(store, axis, along, set(cells["segment"].unique()) - {name for _, name in kept.pairs}))
         for end, block in _blocks(cells, some):
+            begins_anew = tuning.is_new(kept.pairs, kept.until, _here(kept, block), end)
+            if begins_anew.any():
+                ended.append(break_even_rows.ended(kept, axis, along, begins_anew, tuning, end))
+                kept = break_even_state.restarted(kept, {kept.pairs[place] for place in np.flatnonzero(begins_anew)}, end)
             kept = break_even_state.advanced(kept, block, along.names, end, lower_is_better=lower_is_better, falls=axis.falls)
             stale = break_even_state.stale(kept, falls=axis.falls)
             pairs = {kept.pairs[place] for place in np.unique(np.nonzero(stale)[0])}
@@ -76,7 +84,7 @@ def _learned(store: Store, ends: Sequence[datetime], axis: Axis, along: Buckets,
     return Learned(axis, along.names, kept, pl.concat([*ended, break_even_rows.rows(kept, axis, along)]), ends[0])
 
 
-def _near(ends: Sequence[datetime]) -> Iterator[Sequence[datetime]]:
+def near(ends: Sequence[datetime]) -> Iterator[Sequence[datetime]]:
     """The ends in groups that are not far apart: what lies between them is read with them."""
     first = 0
     for place, end in enumerate(ends):
@@ -116,6 +124,12 @@ def _blocks(cells: pl.DataFrame, ends: Sequence[datetime]) -> Iterator[tuple[dat
     for end in ends:
         if (end - BLOCK,) in parts:
             yield end, parts[end - BLOCK,]
+
+
+def _here(kept: Kept, block: pl.DataFrame) -> Truths:
+    """Which pairs have cells in a block."""
+    here = set(block.select("lever", "segment").unique().iter_rows())
+    return np.array([pair in here for pair in kept.pairs], np.bool_)
 
 
 def _kept(store: Store, axis: Axis, along: Buckets, named: set[str]) -> Kept:

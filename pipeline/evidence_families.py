@@ -19,7 +19,8 @@ class Family:
     """Metrics of one kind. `made_of` names the sums of `raw` that each of `metrics` is made of.
 
     `needed` is how many of control's requests a block takes before it says anything. `charged` metrics are charged with the TTFT that the
-    lever added. `nulls` are the places of NULLS that are kept.
+    lever added. `nulls` are the places of NULLS that are kept. `together` is how many base blocks it takes at least. `levels` are what a
+    metric's contrasts are relative to, where that is known in advance; else it is what both arms have in the block.
     """
 
     name: str
@@ -27,6 +28,8 @@ class Family:
     needed: float = LEAST_CONTROL
     charged: frozenset[str] = field(default_factory=frozenset)
     nulls: tuple[int, ...] = tuple(range(len(NULLS)))
+    together: int = 1
+    levels: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -44,4 +47,6 @@ MEANS = Family(
     {"net_itl_s": "tpot_s", "tpot_s": "tpot_s", "ttft_s": "ttft_s", "error_rate": "error_rate"},
     charged=frozenset({"net_itl_s"}),
 )
-FAMILIES = (MEANS,)
+TIMES = Family("times", {metric: of for metric, of in MEANS.made_of.items() if metric != "error_rate"}, charged=MEANS.charged)
+"""What is judged by its means. Errors are by their incidents (`incident_streams.py`), tails by exceedances (`tail_families.py`)."""
+FAMILIES = (TIMES,)

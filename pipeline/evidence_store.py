@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 import polars as pl
 
-from pipeline.evidence_families import Family
+from pipeline import evidence_lengths
+from pipeline.evidence_families import MEANS, Family
 from pipeline.evidence_streams import LAYOUT, Streams
+from pipeline.measure import REQUESTS
 from queries import files
 from queries.store import Store, Transaction
 
@@ -19,6 +22,18 @@ def kept(store: Store, family: Family) -> Streams:
         return Streams.start(family)
     numbers = rows["numbers"].list.to_array(len(rows["numbers"][0])).to_numpy()
     return Streams.of_numbers(family, [*rows.select("lever", "segment").iter_rows()], rows["block_ended_at"].to_list(), numbers)
+
+
+def lengthened(store: Store, streams: Streams, ended_at: datetime) -> Streams:
+    """The streams with the blocks of those pairs that are due now as long as their last day asks for."""
+    pairs = evidence_lengths.due(streams) if set(streams.family.raw) <= set(MEANS.raw) else ()
+    if not pairs:
+        return streams
+    levers, named = zip(*pairs, strict=True)
+    asked = {"levers": levers, "segments": named, "metrics": [REQUESTS, *streams.family.raw]}
+    since = ended_at - evidence_lengths.DAY
+    cells = store.frame(files.question("evidence_day"), asked | {"since": since, "until": ended_at})
+    return evidence_lengths.lengthened(streams, pairs, evidence_lengths.sums(streams, pairs, cells, ended_at))
 
 
 def keep(transaction: Transaction, streams: Iterable[Streams]) -> None:

@@ -28,17 +28,27 @@ SCHEMA = pl.Schema(
         "blocks_seen": pl.Int64(),
         "turned_blocks": pl.Int64(),
         "turned_gain": pl.Float64(),
+        "uncalibrated": pl.Boolean(),
+        "contrast_spread": pl.Float64(),
+        "contrast_neighbors": pl.Float64(),
+        "blocks_together": pl.Int64(),
     }
 )
 
 
-def told(streams: Streams, here: npt.NDArray[np.bool_]) -> pl.DataFrame:
-    """The evidence of the pairs that are here, as `evidence.advanced` says; a null that the family does not keep is null in the lists."""
+def told(streams: Streams, here: npt.NDArray[np.bool_], is_refused: npt.NDArray[np.bool_] | None = None) -> pl.DataFrame:
+    """The evidence of the pairs that are here, as `evidence.advanced` says; a null that the family does not keep is null in the lists.
+
+    `is_refused` (streams,): where splits of one arm found no scale that holds. A contrast of m blocks has m times fewer of its kind in a
+    cycle, so its M counts m times.
+    """
     if not here.any():
         return pl.DataFrame(schema=SCHEMA)
     metrics = streams.family.metrics
     chosen = np.repeat(here, len(metrics))
-    logs = _logs(streams, chosen)
+    multiple = np.repeat(streams.multiple, len(metrics))[chosen]
+    logs = _logs(streams, chosen) + np.log(multiple)[:, None, None]
+    is_off = streams.checks.is_off() | (np.zeros(len(chosen), np.bool_) if is_refused is None else is_refused)
     known = pl.Series(np.isfinite(logs[:, NO_GAIN]).all(axis=1))
     difference, share = (one[chosen] for one in turn.means(streams.turned))
     pairs = [pair for pair, is_here in zip(streams.pairs, here, strict=True) if is_here]
@@ -50,11 +60,23 @@ def told(streams: Streams, here: npt.NDArray[np.bool_]) -> pl.DataFrame:
         _listed("evidence_above", logs[:, :, 1]),
         pl.Series("blocks_seen", streams.running.n[chosen].astype(np.int64)),
         pl.Series("turned_blocks", streams.turned.n[chosen].astype(np.int64)),
-        pl.Series("turned_gain", contrast.gain(difference, share, signs(streams.family, len(pairs)))),
+        pl.Series("turned_gain", _gains(streams.family, difference, share)),
+        pl.Series("uncalibrated", is_off[chosen]),
+        pl.Series("contrast_spread", streams.checks.spread[chosen]),
+        pl.Series("contrast_neighbors", streams.checks.neighbors[chosen]),
+        pl.Series("blocks_together", multiple),
     )
     spoken = [pl.when(known).then(name).alias(name) for name in ("evidence", "evidence_below", "evidence_above")]
-    spoken.append(pl.when(pl.col("turned_gain").is_finite()).then("turned_gain").alias("turned_gain"))
+    finite = ("turned_gain", "contrast_spread", "contrast_neighbors")
+    spoken += [pl.when(pl.col(name).is_finite()).then(name).alias(name) for name in finite]
     return rows.with_columns(spoken).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+
+
+def _gains(family: Family, difference: Reals, share: Reals) -> Reals:
+    """The gain of contrasts; NaN of exceedances, whose contrast is of requests and not of times."""
+    if family.levels:
+        return np.full(len(difference), np.nan)
+    return np.asarray(contrast.gain(difference, share, signs(family, len(difference) // len(family.metrics))))
 
 
 def signs(family: Family, pairs: int) -> Reals:

@@ -7,7 +7,7 @@ import polars as pl
 from pipeline.arithmetic import columns_of
 from pipeline.guard_cells import touching, upstreams
 from pipeline.impossible import FLAG
-from pipeline.metrics import by_name
+from pipeline.metrics import by_name, of_quantile
 
 REQUESTS = "requests"
 ALSO_OF = {"net_itl_s": ("ttft_s",), "net_itl_gain": ("ttft_s",)}  # what a contrast is made of beside its metric's own columns
@@ -40,7 +40,9 @@ def with_traps(effects: pl.DataFrame, cells: pl.DataFrame) -> pl.DataFrame:
 def _touches(metrics: list[str]) -> pl.DataFrame:
     """(metric, trap): the pseudo-metrics of traps that spoil what a metric is made of."""
     rows = [
-        (metric, trap) for metric in metrics for trap in touching(frozenset((*columns_of(by_name()[metric]), *ALSO_OF.get(metric, ()))))
+        (metric, trap)
+        for metric in metrics
+        for trap in touching(frozenset((*columns_of(by_name()[of_quantile(metric)]), *ALSO_OF.get(metric, ()))))
     ]
     return pl.DataFrame(rows, schema={"metric": pl.String, "trap": pl.String}, orient="row")
 

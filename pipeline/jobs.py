@@ -5,19 +5,20 @@ Time here is event time: a block closes when the watermark has passed its end by
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import polars as pl
 
-from pipeline import break_even_store, cell_store, evidence_store, partners, segments, settle
+from pipeline import break_even_store, cell_store, deploys, evidence_job, partners, permission_job, segments, settle, uncontrolled_job
+from pipeline.arm_split import Holdout
 from pipeline.assemble import assemble
 from pipeline.break_even_store import Learned
 from pipeline.compare import COMPARED, WINDOW_BLOCKS, effects
-from pipeline.evidence import advanced
-from pipeline.evidence_families import FAMILIES
-from pipeline.evidence_streams import Streams
+from pipeline.evidence_job import Kept
 from pipeline.measure import BLOCK_S
+from pipeline.tuning import Tuning
+from pipeline.uncontrolled_job import Configured
 from queries import files, retention, sealing, settling
 from queries.data_errors import DATA_ERRORS
 from queries.store import Store, Transaction
@@ -28,6 +29,7 @@ IDLE_SENDER_S = 60
 BEHIND_S = 900
 BLOCK = timedelta(seconds=BLOCK_S)
 _EDGES = segments.Edges()
+_NOTHING = Configured()
 
 Retract = Callable[[Transaction], None]
 
@@ -81,7 +83,14 @@ def watermark(store: Store) -> datetime | None:
     return newest
 
 
-def compare_next(store: Store, *, late: bool = True, edges: segments.Edges = _EDGES) -> int:
+def compare_next(
+    store: Store,
+    *,
+    late: bool = True,
+    edges: segments.Edges = _EDGES,
+    configured: Configured = _NOTHING,
+    holdouts: Sequence[Holdout] = (),
+) -> int:
     """Folds the blocks that have closed, and compares the arms of those that were not compared; gives how many blocks were taken.
 
     With `late` false blocks that are older than those compared wait: more of an older history is still to come.
@@ -95,13 +104,19 @@ def compare_next(store: Store, *, late: bool = True, edges: segments.Edges = _ED
     if settling.is_waiting(store, settle.block_start(closed)):
         return 0
     blocks, ends = _folded(store, closed, late)
-    frames, streams, bands = _effects(store, ends, edges) if ends else ([], [], [])
+    tuning, deployed = deploys.tuned(store, ends)
+    frames, held, bands = _effects(store, ends, edges, tuning) if ends else ([], None, [])
+    frames, uncontrolled = uncontrolled_job.completed(store, frames, configured)
+    frames, permitted = permission_job.completed(store, ends, frames, holdouts)
     with store.write() as transaction:
         for frame in frames:
             transaction.using(frame, files.question("compare_insert"))
-        if ends:
-            evidence_store.keep(transaction, streams)
+        if held is not None:
+            evidence_job.keep(transaction, held)
             break_even_store.keep(transaction, bands)
+            deploys.keep(transaction, deployed)
+            uncontrolled_job.keep(transaction, uncontrolled)
+            permission_job.keep(transaction, permitted)
         if ends:
             transaction.using(pl.DataFrame({"until": ends}), "insert into closed_blocks (until) select until from incoming")
         if not blocks.is_empty():
@@ -123,23 +138,23 @@ def _folded(store: Store, closed: datetime, late: bool) -> tuple[pl.DataFrame, l
         return blocks, ends["block_ended_at"].to_list()
 
 
-def _effects(store: Store, ends: list[datetime], edges: segments.Edges) -> tuple[list[pl.DataFrame], list[Streams], list[Learned]]:
+def _effects(store: Store, ends: list[datetime], edges: segments.Edges, tuning: Tuning) -> tuple[list[pl.DataFrame], Kept, list[Learned]]:
     """The effects at the ends of blocks, in order; after the last of them the streams of evidence, and where levers stop paying."""
     asked = {"since": ends[0] - BLOCK * WINDOW_BLOCKS, "until": ends[-1], "metrics": [*COMPARED]}
     rows = store.frame(files.question("compare_cells"), asked)
-    frames, streams = [], [evidence_store.kept(store, family) for family in FAMILIES]
-    for end in ends:
+    frames, held = [], evidence_job.kept(store)
+    for end, reading in zip(ends, evidence_job.readings(store, ends, rows), strict=True):
         since = end - BLOCK * WINDOW_BLOCKS
         inside = rows.filter((pl.col("block_started_at") >= since) & (pl.col("block_started_at") < end))
         if not inside.is_empty():
             block = inside.filter(pl.col("block_started_at") == end - BLOCK)
-            moved = [advanced(one, block, end) for one in streams]
-            streams, found = [one for one, _ in moved], pl.concat([told for _, told in moved])
-            made = effects(inside, end)
+            held, found = evidence_job.advanced(store, held, block, reading, end, tuning)
+            made = pl.concat([effects(inside, end), reading.tails.effects], how="diagonal_relaxed")
             keys = ["lever", "segment", "metric"]
-            frames.append(made.drop("evidence").join(found, on=keys, how="left", maintain_order="left") if len(made) else made)
-    bands = break_even_store.learned(store, ends, rows.select("lever", "segment").unique(), edges)
-    return [frame for frame in frames if not frame.is_empty()], streams, bands
+            made = made.drop("evidence").join(found, on=keys, how="left", maintain_order="left") if len(made) else made
+            frames.append(deploys.with_notes(made, tuning, end))
+    bands = break_even_store.learned(store, ends, rows.select("lever", "segment").unique(), edges, tuning)
+    return [frame for frame in frames if not frame.is_empty()], held, bands
 
 
 def unjudged_since(store: Store) -> datetime | None:

@@ -10,6 +10,7 @@ import difflib
 import functools
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pipeline import (
     metric_rows_cache,
@@ -28,6 +29,7 @@ __all__ = [
     "CORE",
     "METRICS",
     "NO_SLO",
+    "TAILS",
     "Better",
     "Kind",
     "Metric",
@@ -36,6 +38,7 @@ __all__ = [
     "by_name",
     "chosen",
     "in_cells",
+    "judged",
     "of_quantile",
     "with_slo",
 ]
@@ -51,6 +54,16 @@ CORE: tuple[str, ...] = (
     "net_itl_gain",
     "interconnect_efficiency",
 )
+TAILS: Mapping[str, float] = {
+    "ttft_s_p50": 0.5,
+    "ttft_s_p95": 0.95,
+    "ttft_s_p99": 0.99,
+    "tpot_s_p50": 0.5,
+    "tpot_s_p95": 0.95,
+    "tpot_s_p99": 0.99,
+    "e2e_s_p95": 0.95,
+}
+"""The percentiles whose arms are compared, and the share of requests that each does not exceed."""
 
 
 class UnknownMetricError(KeyError):
@@ -82,15 +95,21 @@ def with_slo(slo: Slo) -> tuple[Metric, ...]:
 METRICS: tuple[Metric, ...] = with_slo(NO_SLO)
 
 
-@functools.cache
 def of_quantile(name: str) -> str:
     """The metric of which a name such as `ttft_s_p95` is a quantile; another name as it is."""
     return _QUANTILE.sub("", name)
 
 
+@functools.cache
 def by_name() -> dict[str, Metric]:
     """Every metric by its name; without an SLO."""
     return {metric.name: metric for metric in METRICS}
+
+
+@functools.cache
+def judged() -> Mapping[str, Metric]:
+    """What a policy may name: every metric by its name, and each of TAILS as a metric of its own, which is that of its requests."""
+    return {**by_name(), **{name: replace(by_name()[of_quantile(name)], name=name) for name in TAILS}}
 
 
 def in_cells(metric: Metric) -> bool:

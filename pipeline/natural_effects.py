@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -12,137 +12,112 @@ import polars as pl
 
 from pipeline import segments
 from pipeline.inference import matching, natural
-from pipeline.inference.contrast import Sums
+from pipeline.inference.matching import Matched
 from pipeline.inference.natural import Experiment, Grade
-from pipeline.natural_balance import balanced
+from pipeline.measure import BLOCK_S
+from pipeline.natural_balance import KEYS, balanced
+from pipeline.natural_grids import METRICS, Grids, grids
+from pipeline.natural_levels import leveled
 
 ALPHA = 0.05
 METHOD = "matched_blocks"
 ROLLOUTS, COLD_WORKERS = "rollouts", "cold_workers"
-SIDES = ("treated", "without")
-SUMS = ("n", "num", "den", "num_sq", "den_sq", "num_den")
 SAID = {natural.PAYS: "pays", natural.LOSES: "loses", natural.OPEN: None}
 LEAST_DROP = 0.5  # a cold cache skips at most this part of what a warm one does
+_LEANING = {"up": "leans to a gain", "down": "leans to a loss", "unknown": "may lean either way"}
+_CELL = ("metric", "side", "block_started_at", "replica")
 
 Reals = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """One segment's sums of one metric: both sides as arrays (strata, blocks), and the error that its replicas' levels leave."""
-
-    treated: Sums
-    without: Sums
-    error: float
-
-
 def effects(sums: pl.DataFrame, experiment: Experiment, lever: str, alpha: float = ALPHA) -> pl.DataFrame:
-    """One row per segment and metric that compare (columns of `effects`, then `grade` and `says`: `pays`, `loses` or null).
+    """One row per segment and metric that compare (columns of `uncontrolled_effects`; `says` is `pays`, `loses` or null).
 
-    gain is a ratio, positive when the lever helps; both metrics are better when lower. `note` says which way the comparison leans.
+    gain is a ratio, positive when the lever helps; the metrics are better when lower, net ITL charges treated with the time to the first
+    token that it adds. `note` says which way the comparison leans.
     """
-    named = _named(sums, lever, by_batch=experiment.name != ROLLOUTS)
-    rows = [
-        _row(str(segment), str(metric), rows, experiment, lever, alpha)
-        for (segment, metric), rows in named.group_by(["segment", "metric"], maintain_order=True)
-    ]
-    return pl.DataFrame([row for row in rows if row], infer_schema_length=None)
+    named = with_segment(sums)
+    named = named.filter((pl.col("side").n_unique() == 2).over(KEYS))
+    if named.is_empty():
+        return pl.DataFrame()
+    told = _told(named, experiment)
+    compared, errors = leveled(named) if experiment.name == ROLLOUTS else (named, None)
+    rows = [row for part in grids(compared) for row in _rows(part, _with_errors(part, errors), told, experiment, lever, alpha)]
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _named(sums: pl.DataFrame, lever: str, *, by_batch: bool) -> pl.DataFrame:
-    """The sums with `segment`, and `stratum`: what is compared within."""
-    keys = list(segments.keys_for(lever))
-    distinct = sums.select(keys).unique()
+def with_segment(sums: pl.DataFrame) -> pl.DataFrame:
+    """The sums by `segment` and `stratum` (the batch as of admission, where it is known): what is compared within."""
+    distinct = sums.select(segments.CELL_SEGMENT_KEYS).unique()
     texts = [segments.canonical(row) for row in distinct.iter_rows(named=True)]
-    named = sums.join(distinct.with_columns(pl.Series("segment", texts, pl.String)), on=keys, nulls_equal=True)
-    stratum = pl.col("batch_bucket").fill_null("") if by_batch else pl.lit("")
-    return named.with_columns(stratum.alias("stratum")).sort("segment", "metric", "block_started_at", "stratum", "replica", "side")
+    segment = distinct.with_columns(pl.Series("segment", texts, pl.String))
+    named = sums.join(segment, on=segments.CELL_SEGMENT_KEYS, nulls_equal=True, maintain_order="left")
+    return named.select("segment", pl.col("batch_bucket").fill_null("").alias("stratum"), *_CELL, pl.selectors.float())
 
 
-def _row(segment: str, metric: str, rows: pl.DataFrame, experiment: Experiment, lever: str, alpha: float) -> dict[str, Any] | None:
-    if rows["side"].n_unique() < len(SIDES):
-        return None
-    group = _rollout(rows) if experiment.name == ROLLOUTS else _Group(*_sides(rows), 0.0)
-    streams = np.zeros(len(group.treated.n), np.int64)
-    found = matching.matched(group.treated, group.without, streams, 1)
-    blocks, coverage = int(np.isfinite(found.differences).sum()), float(found.coverage[0])
-    if not blocks:
-        return None
-    mean, low, high = (float(part[0]) for part in matching.intervals(found.differences, found.shares, alpha, group.error))
-    balance = balanced(rows)
-    grade = _grade(natural.grade(balance.distances, blocks, coverage), rows, experiment)
+def _told(named: pl.DataFrame, experiment: Experiment) -> dict[tuple[str, str], dict[str, Any]]:
+    """Of each segment and metric when it was seen, how alike its sides were, and whether a cache was cold."""
+    last = pl.col("block_started_at").max() + timedelta(seconds=BLOCK_S)
+    seen = named.group_by(KEYS).agg(pl.col("block_started_at").min().alias("since"), last.alias("until"), _is_sound(experiment))
+    rows = seen.join(balanced(named), on=KEYS).iter_rows(named=True)
+    return {(row["segment"], row["metric"]): row for row in rows}
+
+
+def _is_sound(experiment: Experiment) -> pl.Expr:
+    """A replica that paused and kept its cache is no cold one. False where a ratio is unknown."""
+    if experiment.name != COLD_WORKERS:
+        return pl.lit(True).alias("is_sound")
+    warm, cold = (
+        pl.col("cached_tokens").filter(pl.col("side") == side).sum() / pl.col("prompt_tokens").filter(pl.col("side") == side).sum()
+        for side in ("treated", "without")
+    )
+    is_cold = cold.is_finite() & warm.is_finite() & (cold <= LEAST_DROP * warm)
+    return is_cold.fill_null(value=False).alias("is_sound")
+
+
+def _with_errors(part: Grids, errors: pl.DataFrame | None) -> Reals:
+    """What the levels of replicas leave uncertain, METRICS by segment; net ITL has that of both that it is made of."""
+    found = np.zeros((len(METRICS), len(part.segments)))
+    if errors is not None:
+        told = {(segment, metric): error for segment, metric, error in errors.select(*KEYS, "error").iter_rows()}
+        busy, first = (np.array([told.get((one, name), np.inf) for one in part.segments]) for name in METRICS[:2])
+        found = np.stack([busy, first, busy + np.where(np.isfinite(first), first, 0.0)])
+    return found
+
+
+def _rows(
+    part: Grids, errors: Reals, told: dict[tuple[str, str], dict[str, Any]], experiment: Experiment, lever: str, alpha: float
+) -> Iterator[dict[str, Any]]:
+    for metric, arms, error in zip(METRICS, part.arms(), errors, strict=True):
+        found = matching.matched(*arms, part.streams, len(part.segments))
+        gains = matching.intervals(found.differences, found.shares, alpha, error)
+        values = part.values(*arms)
+        for place in np.flatnonzero(np.isfinite(found.differences).any(axis=1)).tolist():
+            segment = part.segments[place]
+            about = told.get((segment, metric if metric in METRICS[:2] else METRICS[0]))
+            if about:
+                numbers = [_known(of[place]) for of in (*gains, *values)]
+                yield {"lever": lever, "segment": segment, "metric": metric} | _row(found, place, numbers, about, experiment)
+
+
+def _row(found: Matched, place: int, numbers: list[float | None], about: dict[str, Any], experiment: Experiment) -> dict[str, Any]:
+    gain, low, high, value, without = numbers
+    blocks, share = int(np.isfinite(found.differences[place]).sum()), float(found.coverage[place])
+    grade = natural.grade(np.array(about["distances"]), blocks, share)
+    grade = grade if about["is_sound"] or grade == "too little" else "poor"
+    has_ends = low is not None and high is not None
+    says = SAID[natural.says(low, high, experiment.leans, grade)] if low is not None and high is not None else None
     return {
-        "lever": lever, "segment": segment, "metric": metric, "arm_a": "treated", "arm_b": None,
-        "since": rows["block_started_at"].min(), "until": rows["block_started_at"].max(), "blocks": blocks,
-        "n_a": balance.n_treated, "n_b": balance.n_without, "value_a": balance.value_treated, "value_b": balance.value_without,
-        "gain": _known(mean), "gain_low": _known(low), "gain_high": _known(high), "evidence": None,
-        "method": METHOD, "basis": experiment.name, "coverage": coverage, "note": _note(experiment, grade),
-        "grade": grade, "says": SAID[natural.says(low, high, experiment.leans, grade)],
+        "arm_b": None, "since": about["since"], "until": about["until"], "blocks": blocks, "n_a": about["n_treated"],
+        "n_b": about["n_without"], "value_a": value, "value_b": without, "gain": gain, "gain_low": low if has_ends else None,
+        "gain_high": high if has_ends else None, "evidence": None, "method": METHOD, "basis": experiment.name, "matched": share,
+        "note": _note(experiment, grade), "grade": grade, "says": says,
     }  # fmt: skip
 
 
-def _sides(rows: pl.DataFrame) -> tuple[Sums, Sums]:
-    strata, blocks = _places(rows, "stratum"), _places(rows, "block_started_at")
-    shape = (int(strata.max()) + 1, int(blocks.max()) + 1)
-    place = strata * shape[1] + blocks
-    treated, without = (_summed(rows, place, side, shape) for side in SIDES)
-    return treated, without
-
-
-def _summed(rows: pl.DataFrame, place: npt.NDArray[np.int64], side: str, shape: tuple[int, int]) -> Sums:
-    held = (rows["side"] == side).to_numpy()
-    size = shape[0] * shape[1]
-    return Sums(*(np.bincount(place[held], rows[name].to_numpy()[held], size).astype(np.float64).reshape(shape) for name in SUMS))
-
-
-def _rollout(rows: pl.DataFrame) -> _Group:
-    """Blocks before the first replica changed say what each is like; from then on replicas are measured by that."""
-    began = rows.filter(pl.col("side") == "treated")["block_started_at"].min()
-    before, during = rows.filter(pl.col("block_started_at") < began), rows.filter(pl.col("block_started_at") >= began)
-    names = rows["replica"].unique().sort().to_list()
-    levels = matching.levels(*(_by_replica(before, names, name) for name in ("num", "den")))
-    place = np.array([names.index(name) for name in during["replica"]], np.int64)
-    leveled = matching.leveled(Sums(*(during[name].to_numpy() for name in SUMS)), levels.level[place])
-    columns = [pl.Series(name, getattr(leveled, name)) for name in SUMS]
-    return _Group(*_sides(during.with_columns(columns)), _level_error(during, names, levels))
-
-
-def _level_error(during: pl.DataFrame, names: Sequence[str], levels: matching.Levels) -> float:
-    """What uncertain levels add to the mean gain at most: the mean over blocks that compare, as if one replica erred alike in all."""
-    errors = []
-    for _, block in during.group_by("block_started_at", maintain_order=True):
-        new, old = (set(block.filter(pl.col("side") == side)["replica"]) for side in SIDES)
-        if new and old:
-            errors.append(matching.shared_error(levels, np.isin(names, list(new)), np.isin(names, list(old - new))))
-    known = [error for error in errors if np.isfinite(error)]
-    return float(np.mean(known)) if known else float("inf")
-
-
-def _by_replica(before: pl.DataFrame, names: Sequence[str], name: str) -> Reals:
-    blocks = _places(before, "block_started_at") if len(before) else np.zeros(0, np.int64)
-    table = np.zeros((len(names), int(blocks.max(initial=-1)) + 1))
-    np.add.at(table, (np.array([names.index(replica) for replica in before["replica"]], np.int64), blocks), before[name].to_numpy())
-    return table
-
-
-def _places(rows: pl.DataFrame, column: str) -> npt.NDArray[np.int64]:
-    return (rows[column].rank("dense").to_numpy() - 1).astype(np.int64)
-
-
-def _grade(grade: Grade, rows: pl.DataFrame, experiment: Experiment) -> Grade:
-    """A replica that paused and kept its cache is no cold one."""
-    if experiment.name != COLD_WORKERS:
-        return grade
-    skipped = rows.group_by("side").agg((pl.col("cached_tokens").sum() / pl.col("prompt_tokens").sum()).alias("ratio"))
-    ratio = dict(skipped.iter_rows())
-    is_cold = ratio["without"] <= LEAST_DROP * ratio["treated"]  # false where a ratio is NaN: unknown
-    return grade if is_cold else "poor"
-
-
 def _note(experiment: Experiment, grade: Grade) -> str:
-    leans = {"up": "leans to a gain", "down": "leans to a loss", "unknown": "may lean either way"}[experiment.leans]
-    return f"{grade}: against {experiment.without}; {leans}, since {experiment.because}"
+    return f"{grade}: against {experiment.without}; {_LEANING[experiment.leans]}, since {experiment.because}"
 
 
 def _known(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+    return float(value) if np.isfinite(value) else None

@@ -1,8 +1,8 @@
-"""A lever's cells by replica (`switchback_cells`) and its schedule in, rows of `effects` out: one per segment and metric."""
+"""A lever's cells by replica (`switchback_cells`) and its schedule in, one row of `uncontrolled_effects` per segment and metric out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.inference import matching, switchback
+from pipeline.inference import matching, natural, switchback
 from pipeline.inference.contrast import LEAST_REQUESTS, Sums
+from pipeline.inference.natural import Grade, Leaning
 from pipeline.inference.switchback import Pairs
 from pipeline.measure import BLOCK_S
 from pipeline.metrics import by_name
@@ -24,15 +25,19 @@ METRICS = ("tpot_s", "ttft_s", "error_rate")
 NET, BUSY, FIRST = "net_itl_s", METRICS.index("tpot_s"), METRICS.index("ttft_s")
 EXPECTED_SQUARES = 48 * 0.05**2  # of differences: a day of 15-minute periods that each err by 5 %
 SUMS = ("n", "num", "den", "num_sq", "den_sq", "num_den")
+CONTROL, IN_PLACE = "control", "disabled_in_place"
+SAID = {natural.PAYS: "pays", natural.LOSES: "loses", natural.OPEN: None}
 
 Reals = npt.NDArray[np.float64]
 
 
 def effects(cells: pl.DataFrame, schedule: Sequence[Period], lever: str, alpha: float = ALPHA) -> pl.DataFrame:
-    """One row per segment and metric (columns of `effects`): gains are ratios, `evidence` is an e-value that the lever does harm.
+    """One row per segment and metric (columns of `uncontrolled_effects`): `evidence` is an e-value that the lever does harm.
 
     `evidence` rests on the drawn order alone; it is null where the schedule's order was not drawn. A replica's pair in which a cell is of
-    another arm than scheduled is left out, and told in `note`.
+    another arm than scheduled is left out, and told in `note`. `grade` is `good` where the lever was really away in the other periods,
+    `fair` where it was switched off in place, which may cost by itself, `poor` where the order was not drawn, `too little` without an
+    interval.
     """
     held = [one for one in schedule if one.lever == lever]
     measured = cells.filter(pl.col("metric").is_in(METRICS), pl.col("replica").is_in([one.replica for one in held]))
@@ -47,9 +52,26 @@ def effects(cells: pl.DataFrame, schedule: Sequence[Period], lever: str, alpha: 
     streams = len(METRICS) * _numbers(measured["segment"], segments) + _numbers(measured["metric"], METRICS)
     rows = Sums(*(measured[name].cast(pl.Float64).to_numpy() for name in SUMS))
     pairs = switchback.paired(periods, switchback.whole(periods, places, disobeys), streams, rows, len(segments) * len(METRICS))
-    told = {"note": _note(held, disobeys, places), "arm_b": next(one.arm for one in held if one.arm != TREATED)}
-    made = [row for name in (*METRICS, NET) for row in _rows(name, segments, pairs, alpha, drawn=not objections(held))]
-    return pl.DataFrame([{"lever": lever, **row, **told} for row in made], infer_schema_length=None)
+    arm_b, grade = _graded(held)
+    told = {"note": _note(held, disobeys, places), "arm_b": arm_b}
+    made = [row for name in (*METRICS, NET) for row in _rows(name, segments, pairs, alpha, drawn=grade != "poor")]
+    found = [{"lever": lever, **row, **told, **_told(row, grade)} for row in made]
+    return pl.DataFrame(found, infer_schema_length=None)
+
+
+def _graded(held: Sequence[Period]) -> tuple[str, Grade]:
+    """(the arm of the periods without the lever, how good the comparison is)."""
+    others = {one.arm for one in held} - {TREATED}
+    arm_b = CONTROL if others == {CONTROL} else IN_PLACE
+    return arm_b, "poor" if objections(held) else "good" if arm_b == CONTROL else "fair"
+
+
+def _told(row: Mapping[str, Any], grade: Grade) -> dict[str, str | None]:
+    """The row's grade, and what follows: a lever that beats itself switched off in place need not beat its absence."""
+    if row["gain_low"] is None or row["gain_high"] is None:
+        return {"grade": "too little", "says": None}
+    leans: Leaning = "unknown" if grade == "good" else "up"
+    return {"grade": grade, "says": SAID[natural.says(row["gain_low"], row["gain_high"], leans, grade)]}
 
 
 def _rows(name: str, segments: Sequence[str], pairs: Pairs, alpha: float, *, drawn: bool) -> list[dict[str, Any]]:
@@ -72,7 +94,7 @@ def _rows(name: str, segments: Sequence[str], pairs: Pairs, alpha: float, *, dra
             "value_b": float(sums[4] / sums[5]), "gain": _known(gain[place]), "gain_low": _known(low[place]),
             "gain_high": _known(high[place]),
             "evidence": float(evidence[place]) if drawn else None, "method": METHOD, "basis": switchback.BASIS,
-            "coverage": float(within.sum() / len(of.numbers)),
+            "matched": float(within.sum() / len(of.numbers)),
         })  # fmt: skip
     return rows
 

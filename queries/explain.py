@@ -52,12 +52,13 @@ class Comparison:
     """A statement over `requests`, its parameters, and the keys that the sets are made by.
 
     It gives one row per value of a key: `key`, `kind` (`value`, `bin` of a number, `sets` for the sizes), `value` (null for all those that
-    are not named), `upper` (the largest number of a bin), `count_a`, `count_b`.
+    are not named), `upper` (the largest number of a bin), `count_a`, `count_b`. `sets` are the tables that say which requests are in them.
     """
 
     sql: str
     params: dict[str, Any]
     defining: frozenset[str]
+    sets: str
 
 
 def comparison(
@@ -87,13 +88,16 @@ def comparison(
         f"sets as not materialized (select *, coalesce(({condition_a}\n), false) as in_a, coalesce(({condition_b}\n), false) as in_b, "
         f"(hash(request_id) % {PLACES})::bigint as place from scope)",
         f"sizes as materialized (select {_SIZES} from sets)",
-        f"looked_at as materialized (select {_read(keys)}, {_looked('a')} as is_a, {_looked('b')} as is_b from sets, sizes "
-        f"where {_looked('a')} or {_looked('b')})",
+    ]
+    sets = ", ".join(parts)
+    parts += [
+        f"looked_at as materialized (select {_read(keys)}, {looked('a')} as is_a, {looked('b')} as is_b from sets, sizes "
+        f"where {looked('a')} or {looked('b')})",
         *_counted(keys),
     ]
     select = f"{_SETS} union all by name select * from texts union all by name select * from numbers"
     params = {name: moment.isoformat() for name, moment in asked.items()}
-    return Comparison(f"with {', '.join(parts)} {select}", params, _defining(condition_a, condition_b, columns))
+    return Comparison(f"with {', '.join(parts)} {select}", params, _defining(condition_a, condition_b, columns), sets)
 
 
 def _refuse_unsound(asked: Mapping[str, str | None]) -> None:
@@ -116,7 +120,7 @@ _SETS = (
 _COUNTS = "count(*) filter (where is_a) as count_a, count(*) filter (where is_b) as count_b"
 
 
-def _looked(name: str) -> str:
+def looked(name: str) -> str:
     """Whether a request of a set is looked at: always the same ones, chosen by their id."""
     return f"(in_{name} and place * size_{name} < {LIMIT_REQUESTS * PLACES})"
 

@@ -57,6 +57,8 @@ TABLES: dict[str, tuple[_Table, ...]] = {
     "cells": (
         *(_Table(f"{tier}_{kind}", "started_at") for tier in ("day", "fleet", "week") for kind in ("cells", "histograms")),
         _Table("effects", "until"),
+        _Table("uncontrolled_effects", "measured_at"),
+        _Table("uncontrolled_hours", "measured_at"),
         _Table("break_even", "until"),
         _Table("break_even_kept", "until"),
         _Table("closed_blocks", "until"),

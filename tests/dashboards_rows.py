@@ -275,9 +275,11 @@ class StoreReader:
         question = report(chosen(None if metrics is None else tuple(metrics)), self._columns, tuple(by), since, until)
         return self._store.frame(question.sql, question.params)
 
-    def effects(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
+    def effects(
+        self, lever: str, by: Sequence[str] = (), since: datetime | None = None, until: datetime | None = None, *, total: bool = False
+    ) -> pl.DataFrame:
         """The newest effect per segment and metric."""
-        del by
+        del by, since, until, total
         newest = "qualify row_number() over (partition by segment, metric order by until desc) = 1"
         return self._store.frame(f"from effects where lever = $lever {newest} order by segment", {"lever": lever})
 

@@ -34,6 +34,7 @@ class Scenario:
     request_sd: float = 0.35
     stall_share: float = 0.015
     noise_by_load: float = 0.0  # the noise of requests and minutes grows with load by this power
+    replicas: int = REPLICAS
 
 
 SCENARIOS = {
@@ -68,13 +69,13 @@ def harmed(sums: Reals, relative: float, from_minute: int = 0, to_minute: int | 
 
 def _day(scenario: Scenario, rng: np.random.Generator) -> Reals:
     load = 1 + 0.6 * np.sin(2 * np.pi * np.arange(MINUTES) / MINUTES)
-    counts = rng.poisson(scenario.rate_per_min * load[:, None], (MINUTES, REPLICAS)).ravel()
+    counts = rng.poisson(scenario.rate_per_min * load[:, None], (MINUTES, scenario.replicas)).ravel()
     wider = load**scenario.noise_by_load
     level = np.log(0.025) + 0.2 * (load - 1) + _wandering(rng, 0.98, 0.10, 1)[:, 0]
-    own = wider[:, None] * _wandering(rng, scenario.minute_memory, scenario.minute_sd, REPLICAS)
-    offset = rng.normal(0, scenario.replica_sd, REPLICAS) if scenario.replica_sd else np.zeros(REPLICAS)
+    own = wider[:, None] * _wandering(rng, scenario.minute_memory, scenario.minute_sd, scenario.replicas)
+    offset = rng.normal(0, scenario.replica_sd, scenario.replicas) if scenario.replica_sd else np.zeros(scenario.replicas)
     cell = np.repeat(np.arange(counts.size), counts)
-    noise = scenario.request_sd * np.repeat(wider, REPLICAS)[cell] * rng.standard_normal(cell.size)
+    noise = scenario.request_sd * np.repeat(wider, scenario.replicas)[cell] * rng.standard_normal(cell.size)
     stalled = rng.random(cell.size) < scenario.stall_share
     noise[stalled] += rng.normal(np.log(3), 0.4, int(stalled.sum()))
     value = np.exp((level[:, None] + own + offset).ravel()[cell] + noise)
@@ -95,11 +96,11 @@ def _summed(cell: npt.NDArray[np.int64], value: Reals, size: int) -> Reals:
 def _controls(scenario: Scenario) -> npt.NDArray[np.bool_]:
     """Which replica is control in which minute: (minutes, replicas)."""
     turn = np.arange(MINUTES) // (scenario.rotation_min or MINUTES)
-    first = turn * scenario.controls % REPLICAS
-    return ((np.arange(REPLICAS) - first[:, None]) % REPLICAS) < scenario.controls
+    first = turn * scenario.controls % scenario.replicas
+    return ((np.arange(scenario.replicas) - first[:, None]) % scenario.replicas) < scenario.controls
 
 
 def _by_arm(counts: npt.NDArray[np.int64], s1: Reals, s2: Reals, control: npt.NDArray[np.bool_]) -> Reals:
     means = np.divide(s1, counts, out=np.zeros_like(s1), where=counts > 0)
-    fields = np.stack([counts, s1, s2, counts > 0, means, means**2], axis=-1).reshape(MINUTES, REPLICAS, len(FIELDS))
+    fields = np.stack([counts, s1, s2, counts > 0, means, means**2], axis=-1).reshape(*control.shape, len(FIELDS))
     return np.stack([np.einsum("mrf,mr->mf", fields, ~control), np.einsum("mrf,mr->mf", fields, control)], axis=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.inference import incidents
+from pipeline.inference import incidents, odds
 from pipeline.inference.incidents import State
 
 SHARE = 0.95
@@ -137,3 +137,21 @@ def test_streams_do_not_touch_each_other_and_a_restart_changes_nothing() -> None
         turned = State(turned.log_likelihood.copy(), turned.log_m.copy(), turned.log_m_back.copy())
     assert np.array_equal(incidents.log_e(whole)[order], incidents.log_e(turned))
     assert np.array_equal(whole.log_m[order], turned.log_m)
+
+
+def test_the_change_detectors_alarm_falsely_on_at_most_five_percent_of_days() -> None:
+    """Of 300 days at most 25: more than that has a probability of 0.6 % at a rate of 5 %."""
+    rng, days, limit = np.random.default_rng(4), 300, np.log(288 / 0.05)
+    risen, lower, found = np.full((days, 5), -np.inf), np.full((days, 5), -np.inf), np.zeros((2, days), bool)
+    for _ in range(288):
+        treated, control = rng.poisson(9.5, days).astype(float), rng.poisson(0.5, days).astype(float)
+        risen, lower = incidents.watched(risen, lower, treated, control, SHARE)
+        found |= np.stack([odds.log_mean(risen) >= limit, odds.log_mean(lower) >= limit])
+    assert found.sum(axis=1).max() <= 25
+
+
+def test_blocks_without_incidents_move_no_detector() -> None:
+    state = incidents.step(State.start(1), np.array([3.0]), np.array([1.0]), SHARE)
+    quiet = incidents.step(state, np.zeros(1), np.zeros(1), SHARE)
+    np.testing.assert_array_equal(quiet.log_m, state.log_m)
+    np.testing.assert_array_equal(quiet.log_m_back, state.log_m_back)

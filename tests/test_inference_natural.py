@@ -70,27 +70,6 @@ def test_the_order_of_strata_changes_nothing() -> None:
     np.testing.assert_allclose(first.differences, again.differences, rtol=1e-12)
 
 
-def test_replicas_of_a_rollout_are_measured_by_their_own_level_before() -> None:
-    drawn = np.random.default_rng(7)
-    own = np.array([1.1, 0.9, 1.05, 0.95])
-    n = np.full((4, 40), 200.0)
-    mean = 0.02 * own[:, None] * np.exp(drawn.normal(0, 0.1, 40)) * (1 + drawn.normal(0, 0.03, (4, 40)))
-    found = matching.levels((n * mean)[:, :24], n[:, :24])
-    np.testing.assert_allclose(found.level, own, atol=0.03)
-    later = matching.leveled(sums(n[:, 24:].ravel(), mean[:, 24:].ravel()), np.repeat(found.level, 16))
-    ratio = (later.num / later.den).reshape(4, 16)
-    np.testing.assert_allclose(ratio.mean(axis=1) / ratio.mean(), 1, atol=0.02)
-    error = matching.shared_error(found, np.array([True, False, False, False]), np.array([False, True, True, True]))
-    assert error == pytest.approx(0.03 / np.sqrt(24) * np.sqrt(1 + 1 / 3), rel=0.4)
-
-
-def test_replicas_with_too_few_blocks_before_count_as_none() -> None:
-    found = matching.levels(np.ones((2, 11)), np.ones((2, 11)))
-    assert np.isnan(found.level).all()
-    assert matching.leveled(sums(np.ones(2), np.ones(2)), found.level).n.tolist() == [0, 0]
-    assert matching.shared_error(found, np.array([True, False]), np.array([False, True])) == np.inf
-
-
 def test_an_error_that_all_blocks_share_widens_the_interval_by_itself() -> None:
     told, share = np.random.default_rng(8).normal(-0.1, 0.05, (1, 30)), np.array([0.0])
     _, low, high = matching.intervals(told, share, ALPHA)

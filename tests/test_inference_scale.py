@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -104,3 +104,16 @@ def test_a_restart_and_the_order_of_streams_change_nothing() -> None:
 )
 def test_lags_span_an_hour_two_turns_of_control_and_four_blocks(block_s: float, rotation_s: float, count: int) -> None:
     assert scale.lags(block_s, rotation_s) == count
+
+
+def test_a_stream_that_reaches_less_far_has_the_scale_of_one_that_was_made_so() -> None:
+    rng = np.random.default_rng(7)
+    short, long = State.start(3, 4), State.start(3, 12)
+    long = replace(long, reach=np.full(3, 4))
+    for _ in range(60):
+        difference, ones = rng.normal(0, 0.1, 3), np.ones(3)
+        short, long = (scale.update(state, difference, ones / 100, ones * 0.2) for state in (short, long))
+    known = np.array([0.01] * 3)
+    np.testing.assert_allclose(scale.sd(long, known), scale.sd(short, known), rtol=1e-12)
+    np.testing.assert_allclose(scale.inflation(long), scale.inflation(short), rtol=1e-12)
+    assert np.isfinite(scale.sd(long, known)).all()

@@ -228,6 +228,6 @@ def test_effects_are_printed_with_their_interval(folder: Path, capsys: pytest.Ca
     with opened.store.write() as transaction:
         transaction.insert("effects", pl.DataFrame([found | times]))
     opened.close()
-    assert main(["effects", "--lever", "speculation", "--by", "model", "--data", str(folder), "--format", "json"]) == 0
+    assert main(["effects", "--lever", "speculation", "--data", str(folder), "--format", "json"]) == 0
     (told,) = json.loads(capsys.readouterr().out)
     assert (told["segment"], told["gain"], told["gain_low"], told["gain_high"]) == ('{"model":"chat"}', 0.25, 0.2, 0.3)

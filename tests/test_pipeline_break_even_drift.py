@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import break_even_drift
-from pipeline.break_even_drift import Drift
+from pipeline.break_even_drift import Drift, inflation, step
+from pipeline.inference import break_even
 from pipeline.inference.break_even import LOSES, OPEN, PAYS
 from pipeline.inference.contrast import Contrast
 
@@ -97,3 +98,28 @@ def test_what_is_kept_comes_back_as_it_was() -> None:
 def test_a_bucket_without_both_arms_is_carried_on_unchanged() -> None:
     drift = held(PAYS)
     np.testing.assert_array_equal(break_even_drift.step(drift, contrast(np.array([np.nan])), BUCKETS).numbers(), drift.numbers())
+
+
+def covered(rho: float, *, knows: bool, pairs: int = 100) -> float:
+    """In which share of pairs a band of 4 buckets held all true gains at every block of a day whose gains wander by `rho`."""
+    rng, true = np.random.default_rng(8), np.tile([0.1, 0.03, -0.03, -0.1], (pairs, 1))
+    sums, drift, wander = break_even.start(*true.shape), Drift.start(true.size), np.zeros(true.shape)
+    held, each = np.ones(pairs, np.bool_), np.ones(true.size)
+    for _ in range(288):
+        wander = rho * wander + np.sqrt(1 - rho**2) * rng.normal(0, 0.05, true.shape)
+        sums = sums.add(true + wander)
+        drift = step(drift, Contrast(-(true + wander).reshape(-1), each / 300, each * 0.05, each, each / 2), true.shape[1])
+        kappa = inflation(drift, true.shape[1]) if knows else 1.0
+        found = break_even.band(sums, 0.05, kappa=kappa)
+        held &= ((found.low <= true) & (true <= found.high)).all(axis=1)
+    return float(held.mean())
+
+
+def test_bands_of_blocks_that_are_alike_hold_only_with_their_inflation() -> None:
+    assert covered(0.5, knows=False) < 0.6
+    assert covered(0.5, knows=True) >= 0.95
+    assert covered(0.0, knows=True) >= 0.95
+
+
+def test_an_inflation_that_is_not_known_yet_is_none() -> None:
+    assert inflation(Drift.start(8), 4).tolist() == [[1.0], [1.0]]

@@ -161,7 +161,7 @@ def test_context_lengths_are_read_from_requests_and_only_described(store: Store)
 
 def test_blocks_that_lie_far_apart_are_not_read_with_what_lies_between() -> None:
     ends = [START + BLOCK * number for number in (0, 1, 23, 24, 500, 501)]
-    groups = [[int((end - START) / BLOCK) for end in some] for some in break_even_store._near(ends)]
+    groups = [[int((end - START) / BLOCK) for end in some] for some in break_even_store.near(ends)]
     assert groups == [[0, 1, 23], [24], [500, 501]]
 
 

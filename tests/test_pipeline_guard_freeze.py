@@ -24,8 +24,9 @@ VERDICTS = "select verdict, reason_code, reason, state from current_verdicts whe
 def row(number: int, block: int, arm: str, decode_s: float) -> dict[str, Any]:
     return {
         "request_id": f"{arm}-{block}-{number}", "started_at": (T0 + timedelta(minutes=5 * block, seconds=5 * number)).isoformat(),
-        "engine": "vllm", "model": "m", "replica": arm, "prompt_tokens": 100, "output_tokens": 101, "ttft_s": 0.2, "e2e_s": 9.0,
-        "decode_s": decode_s, "outcome": "ok", "levers": {"speculation": "on"}, "arms": {"speculation": arm},
+        "engine": "vllm", "model": "m", "replica": f"r{((arm == 'control') + block // 6) % 2}", "prompt_tokens": 100,
+        "output_tokens": 101, "ttft_s": 0.2, "e2e_s": 9.0, "decode_s": decode_s, "outcome": "ok",
+        "levers": {"speculation": "on"}, "arms": {"speculation": arm},
     }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from pipeline import natural_effects
 from pipeline.inference import natural
+from pipeline.segments import keys_for
 from queries import natural as asking
 from queries.store import Store
 
@@ -58,7 +59,7 @@ def effects(store: Store, lever: str, kind: str, columns: dict[str, Any]) -> dic
     )
     with store.write() as transaction:
         transaction.using(frame, INSERT)
-    params = {"lever": lever, "since": SINCE, "until": SINCE + timedelta(hours=HOURS), "block_s": 300}
+    params = {"lever": lever, "since": SINCE, "until": SINCE + timedelta(hours=HOURS), "block_s": 300, "keys": [*keys_for(lever)]}
     sums = store.frame(asking.statement(kind), params)
     experiment = next(one for one in natural.EXPERIMENTS if one.name == kind)
     return {row["metric"]: row for row in natural_effects.effects(sums, experiment, lever).iter_rows(named=True)}

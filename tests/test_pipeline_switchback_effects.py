@@ -75,7 +75,7 @@ def test_the_gain_of_a_lever_that_no_replica_runs_without_at_the_same_time_is_co
     assert 0 < tpot["gain"] - net["gain"] < 0.01  # the first token's 10 ms are spread over a hundred tokens
     assert (tpot["basis"], tpot["arm_b"], tpot["blocks"], tpot["note"]) == ("switchback", "control", 23, None)
     assert tpot["evidence"] < 1
-    assert tpot["segment"] == '{"model":"m"}'
+    assert (tpot["segment"], tpot["grade"], tpot["says"]) == ('{"model":"m"}', "good", "pays")
 
 
 def test_harm_has_evidence_that_rests_on_the_order_alone(store: Store) -> None:
@@ -104,6 +104,17 @@ def test_an_order_that_was_not_drawn_has_no_evidence_and_says_why(store: Store) 
     found = effects(store, requests(fixed, 0.2), fixed)["tpot_s"]
     assert found["evidence"] is None
     assert "the order has to be drawn" in found["note"]
+    assert found["gain_low"] > 0
+    assert (found["grade"], found["says"]) == ("poor", None)
+
+
+@pytest.mark.parametrize(("gain", "says"), [(0.2, None), (-0.2, "loses")])
+def test_beside_a_lever_that_is_switched_off_in_place_it_may_show_a_loss_and_not_that_it_pays(
+    store: Store, gain: float, says: str | None
+) -> None:
+    periods = schedule.planned(LEVER, REPLICAS, SINCE, HOURS * 2, Plan(900, 300), 3, without="disabled_in_place")
+    found = effects(store, requests(periods, gain), periods)["tpot_s"]
+    assert (found["arm_b"], found["grade"], found["says"]) == ("disabled_in_place", "fair", says)
 
 
 def test_without_a_schedule_or_cells_there_is_no_row(store: Store) -> None:

@@ -148,6 +148,7 @@ STAGES = {
     "cell_admit": "working_cells", "cell_admit_other": "working_cells", "cell_place": "working_cells",
     "cell_series": "placed_cells", "cell_numbers": "placed_cells", "cell_metrics": "named_metrics",
     "natural_off_steps": "marked", "natural_cold_workers": "marked", "natural_rollouts": "marked", "natural_spill": "marked",
+    "natural_before_after": "marked",
     "natural_sums": "sided", "break_even_contexts": "marked", "break_even_outdate": "bands",
 }  # fmt: skip
 SHAPES = {
@@ -178,9 +179,9 @@ SHAPES = {
     "suspicions": "create temp table incoming as select * exclude (suspected_at) from suspicions",
     "replica_sums": "create temp table incoming as select * exclude (noted_at) from replica_sums",
     "working_blocks": "create temp table working_blocks as select now() as block_started_at",
-    "marked": "create temp table marked as select *, '' as arm from requests",
+    "marked": "create temp table marked as select *, '' as arm, '' as setting from requests",
     "bands": "create temp table incoming as select * from break_even",
-    "sided": "create temp table sided as select *, '' as arm, '' as side from requests",
+    "sided": "create temp table sided as select *, '' as arm, '' as side, '' as experiment from requests",
 }
 
 

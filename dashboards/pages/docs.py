@@ -16,6 +16,8 @@ _QUERIES = {
     "/api/report": {"by": "model", "since": "24h"},
     "/api/effects": {"lever": "speculation"},
     "/api/break-even": {"lever": "speculation"},
+    "/api/holdout": {"lever": "speculation"},
+    "/api/widening": {"lever": "speculation"},
     "/api/explain": {"a": "slow", "since": "24h"},
     "/api/flips": {"limit": "5"},
 }

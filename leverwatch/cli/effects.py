@@ -12,10 +12,24 @@ import polars as pl
 
 from leverwatch.cli import common
 from leverwatch.connection import names
+from leverwatch.lever_questions import GAIN_ON
 from pipeline.segments import CELL_SEGMENT_KEYS
+from queries.report import ReportError
 
 # The same in every row, in columns of its own, or lists.
-UNSHOWN = ("lever", "segment", "method", "evidence_below", "evidence_above")
+UNSHOWN = (
+    "lever",
+    "segment",
+    "method",
+    "evidence_below",
+    "evidence_above",
+    "premise_evidence",
+    "strata_keys",
+    "strata_segments",
+    "strata_gains",
+    "blocks_by_load",
+)
+ALL = "(all)"
 UNSHOWN_BANDS = ("lever", "segment", "buckets", "blocks", "gains", "gains_low", "gains_high", "signs", "line_point")
 
 
@@ -25,9 +39,17 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("effects", help=told, description=told)
     common.add_data(parser)
     parser.add_argument("--lever", required=True, metavar="L", help="such as speculation")
-    parser.add_argument("--by", default="", metavar="KEY,...", help="only segments that have these keys, such as model")
+    told = "a row per group of these keys, such as model: standardized over the judging segments beneath, beside what pooled sums show"
+    parser.add_argument("--by", default="", metavar="KEY,...", help=told)
+    parser.add_argument("--total", action="store_true", help="one row per metric of all the lever's traffic, standardized likewise")
+    parser.add_argument("--since", metavar="T", help="ISO 8601 (no offset: UTC) or an age such as 24h; default: 24 blocks before --until")
+    parser.add_argument("--until", metavar="T", help="exclusive, as --since; default: the end of the newest block")
     told = "instead, up to which batch or length the lever pays, and from which it loses, or that it is not resolved yet"
     parser.add_argument("--break-even", action="store_true", help=told)
+    told = "instead, per segment whether the lever may be advised for more of its traffic, and what is missing, in numbers"
+    parser.add_argument("--widening", action="store_true", help=told)
+    told = f"with --widening: the gain, as a ratio, that is asked for (default: {GAIN_ON:g})"
+    parser.add_argument("--gain-on", type=float, default=GAIN_ON, metavar="RATIO", help=told)
     parser.add_argument("--format", choices=("table", "json", "csv", "parquet"), default="table")
     parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
     parser.set_defaults(run=run)
@@ -35,13 +57,20 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints or writes the effects, or the break-evens; 3 where there are none yet."""
+    _refuse_together(args)
+    keys = names(args.by) or ()
     with common.connection(args) as connection:
-        ask = connection.break_even if args.break_even else connection.effects
-        frame = ask(args.lever, names(args.by) or ())
+        if args.break_even:
+            frame = connection.break_even(args.lever, keys)
+        elif args.widening:
+            frame = connection.widening(args.lever, args.gain_on)
+        else:
+            frame = connection.effects(args.lever, keys, args.since, args.until, total=args.total)
     if frame.is_empty():
         having = f" in a segment with {args.by}" if args.by else ""
         what, of = ("break-even", "a bucket of a segment") if args.break_even else ("effect", "a segment")
         print(f"leverwatch: there is no {what} of {args.lever}{having} yet: it takes blocks with both arms in {of}", file=sys.stderr)
+    common.say(misleading(frame))
     unshown = UNSHOWN_BANDS if args.break_even else UNSHOWN
     text = common.write(shown(frame, unshown) if args.format == "table" else frame, args.format, args.out)
     if text:
@@ -49,9 +78,32 @@ def run(args: argparse.Namespace) -> int:
     return 0 if len(frame) else 3
 
 
+def _refuse_together(args: argparse.Namespace) -> None:
+    """Raises ReportError where an option would be left out in silence."""
+    instead = "--break-even" if args.break_even else "--widening" if args.widening else ""
+    options = {"--widening": args.widening and args.break_even, "--by": args.by and args.widening, "--total": args.total}
+    options |= {"--since": args.since, "--until": args.until}
+    for option, is_asked in options.items():
+        if instead and is_asked:
+            msg = f"{option} is not taken with {instead}"
+            raise ReportError(msg)
+
+
+def misleading(frame: pl.DataFrame) -> list[str]:
+    """A sentence for each effect whose pooled number does not show what its strata do."""
+    if "is_misleading" not in frame.columns:
+        return []
+    return [f"{row['segment']} {row['metric']}: {row['note']}" for row in frame.filter(pl.col("is_misleading")).iter_rows(named=True)]
+
+
 def shown(frame: pl.DataFrame, unshown: Sequence[str] = UNSHOWN) -> pl.DataFrame:
     """Rows for a terminal: a column for each key of a segment, four digits, and no column that says nothing."""
     segments = [json.loads(text) for text in frame["segment"]]
-    keys = [pl.Series(key, [segment.get(key) for segment in segments], pl.String) for key in CELL_SEGMENT_KEYS]
+    if "missing" in frame.columns:
+        frame = frame.with_columns(pl.col("missing").list.join("; "))
+    named = dict.fromkeys([*CELL_SEGMENT_KEYS, *(key for segment in segments for key in segment)])
+    keys = [pl.Series(key, [segment.get(key) for segment in segments], pl.String) for key in named]
+    if any(segments):
+        keys[0] = pl.Series(keys[0].name, [segment.get(keys[0].name) if segment else ALL for segment in segments], pl.String)
     whole = pl.DataFrame(keys).hstack(frame.drop(unshown, strict=False)).with_columns(pl.selectors.float().round_sig_figs(4))
     return whole.select(name for name in whole.columns if whole[name].null_count() < len(whole) or whole.is_empty())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 import polars as pl
@@ -16,8 +15,8 @@ SETS = (
     "slow:<column>, treated:<lever>, control:<lever>, disabled_in_place:<lever>"
 )
 SHOWN = (
-    "key", "condition", "share_a", "share_b", "median_a", "median_b", "p95_a", "p95_b", "distance", "chance", "n_a", "n_b", "coverage_a",
-    "coverage_b", "note",
+    "key", "condition", "share_a", "share_b", "mean_gap_low", "mean_gap_high", "median_a", "median_b", "median_gap_low", "median_gap_high",
+    "p95_a", "p95_b", "p95_gap_low", "p95_gap_high", "distance", "chance", "n_a", "n_b", "coverage_a", "coverage_b", "note",
 )  # fmt: skip
 
 
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     """Prints or writes what differs; says on standard error how large the sets are and whether all of them was looked at."""
     with common.connection(args) as connection:
         frame = connection.explain(args.a, args.b, args.since, args.until, args.where, args.by, args.limit)
-    print(f"leverwatch: {sizes_in_words(frame)}", file=sys.stderr)
+    common.say([sizes_in_words(frame), *frame["times"].drop_nulls().head(1)])
     text = common.write(rounded(frame) if args.format == "table" else frame, args.format, args.out)
     if text:
         print(text, end="")
@@ -60,4 +59,5 @@ def sizes_in_words(frame: pl.DataFrame) -> str:
 
 def rounded(frame: pl.DataFrame) -> pl.DataFrame:
     """The answer for a terminal: fewer columns and digits."""
-    return frame.select(SHOWN).with_columns(pl.selectors.float().round_sig_figs(3))
+    known = [name for name in SHOWN if "_gap_" not in name or frame[name].null_count() < len(frame)]
+    return frame.select(known).with_columns(pl.selectors.float().round_sig_figs(3))

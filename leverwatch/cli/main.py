@@ -10,7 +10,22 @@ from collections.abc import Sequence
 
 from leverwatch.version import __version__
 
-COMMANDS = ("serve", "demo", "load", "report", "effects", "explain", "sql", "policy", "doctor", "snapshot", "switchback", "tap")
+COMMANDS = (
+    "serve",
+    "demo",
+    "load",
+    "report",
+    "effects",
+    "holdout",
+    "explain",
+    "sql",
+    "policy",
+    "doctor",
+    "calibrate",
+    "snapshot",
+    "switchback",
+    "tap",
+)
 OURS = ("alerts", "collectors", "dashboards", "demo", "leverwatch", "pipeline", "queries")
 
 

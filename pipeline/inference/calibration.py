@@ -42,7 +42,7 @@ def smallest_phi(z: Reals, blocks_per_cycle: int, alpha: float) -> Calibrated:
 
     A rate is false alarms of either side a stream, side and cycle; after one, the detector begins anew.
     """
-    rates = tuple(_rate(z / phi, blocks_per_cycle, alpha) for phi in PHIS)
+    rates = tuple(_rates(z, blocks_per_cycle, alpha).tolist())
     fitting = [phi for phi, rate in zip(PHIS, rates, strict=True) if rate <= alpha / 2]
     return Calibrated(fitting[0] if fitting else None, rates)
 
@@ -60,14 +60,18 @@ def check(z: Reals) -> Checked:
     return Checked(spread, neighbors, (spread <= MOST_SPREAD) & (neighbors <= MOST_NEIGHBORS))
 
 
-def _rate(z: Reals, blocks_per_cycle: int, alpha: float) -> float:
+def _rates(z: Reals, blocks_per_cycle: int, alpha: float) -> Reals:
+    """The rate at each of PHIS. M begins anew at the threshold, so it needs no logarithm here."""
     least = detector.threshold(blocks_per_cycle, alpha)
     both = np.concatenate([z, -z], axis=1)
-    log_m, alarms = detector.start(both.shape[1]), 0
+    m, alarms = np.zeros((len(PHIS), both.shape[1], len(detector.LAM))), np.zeros(len(PHIS))
+    widths = np.array(PHIS)[:, None]
     for block in both:
-        log_m = detector.step(log_m, block)
-        reached = detector.alarms(log_m, least)
-        log_m[reached] = -np.inf
-        alarms += int(reached.sum())
+        told = np.isfinite(block)
+        bet = np.where(told, np.minimum(block / widths, detector.CLIP), 0.0)[..., None]
+        m = np.where(told[:, None], (m + 1.0) * np.exp(detector.LAM * bet - detector.LAM**2 / 2), m)
+        reached = m.mean(axis=2) >= least
+        m[reached] = 0.0
+        alarms += reached.sum(axis=1)
     cycles = np.isfinite(both).sum() / blocks_per_cycle
-    return float(alarms / cycles) if cycles else 0.0
+    return alarms / cycles if cycles else np.zeros(len(PHIS))

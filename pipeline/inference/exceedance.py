@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pipeline.inference.block_length import LEAST_EXCEEDANCES
 from pipeline.inference.contrast import Contrast
-from pipeline.inference.histogram import above, place
+from pipeline.inference.histogram import above, reached
 
 WINDOW_S = 3_600.0
 
@@ -25,8 +25,13 @@ def threshold(earlier: Reals, share: float, failed: Reals | float = 0.0) -> Whol
 
     `earlier` (streams, bins) adds up control's blocks of the last 60 minutes, or more for thin traffic, without the block that is judged.
     """
-    total = earlier.sum(axis=1) + failed
-    return np.where(total * (1 - share) >= LEAST_EXCEEDANCES - 1e-9, place(earlier, share, failed), -1)
+    return limit(np.cumsum(earlier, axis=1), share, failed)
+
+
+def limit(upto: Reals, share: float, failed: Reals | float = 0.0) -> Whole:
+    """`threshold` of running totals (streams, bins), for those who have them."""
+    total = upto[:, -1] + failed
+    return np.where(total * (1 - share) >= LEAST_EXCEEDANCES - 1e-9, reached(upto, share, failed), -1)
 
 
 def block(

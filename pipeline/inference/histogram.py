@@ -24,11 +24,14 @@ def place(counts: Reals, share: float, failed: Reals | float = 0.0) -> Whole:
 
     `failed` requests lie above every bin: where they are needed to reach `share` it is the last bin.
     """
-    upto = np.cumsum(counts, axis=1)
+    return reached(np.cumsum(counts, axis=1), share, failed)
+
+
+def reached(upto: Reals, share: float, failed: Reals | float = 0.0) -> Whole:
+    """`place` of running totals (streams, bins), for those who have them."""
     total = upto[:, -1] + failed
-    reached = upto >= (share * total)[:, None] - 1e-9 * total[:, None]
-    found = np.where(reached.any(axis=1), reached.argmax(axis=1), counts.shape[1] - 1)
-    return np.where(total > 0, found, -1)
+    below = (upto < (share * total - 1e-9 * total)[:, None]).sum(axis=1)
+    return np.where(total > 0, np.minimum(below, upto.shape[1] - 1), -1)
 
 
 def above(counts: Reals, places: Whole, failed: Reals | float = 0.0) -> Reals:

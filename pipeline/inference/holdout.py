@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from pipeline.inference import scale
 from pipeline.inference.block_length import LEAST_CONTROL
-from pipeline.inference.rotation import LEAST_AT_ONCE
 
+LEAST_REPLICAS = 2.0  # in control at once
 SHARES: npt.NDArray[np.float64] = np.arange(1, 501) / 1_000
 MOST_BLOCK_S = 3_600.0
 LEAST_BLOCKS = 6  # in a state, before a decision
@@ -72,7 +72,7 @@ def smallest(traffic: Traffic, question: Question) -> Holdout:
     """The smallest control slice, by 0.1 %, of which nine answers of ten come in time, with two replicas in it at least."""
     each = [hours(traffic, question, np.full(len(traffic.replicas), share)) for share in SHARES]
     nine_of_ten = np.stack([one[1] for one in each], axis=1)
-    allowed = traffic.replicas[:, None] * SHARES >= LEAST_AT_ONCE - 1e-9
+    allowed = traffic.replicas[:, None] * SHARES >= LEAST_REPLICAS - 1e-9
     in_time = allowed & (nine_of_ten <= question.within_hours)
     reached = np.asarray(np.any(in_time, axis=1))
     place = np.where(reached, in_time.argmax(axis=1), np.where(allowed, nine_of_ten, np.inf).argmin(axis=1))

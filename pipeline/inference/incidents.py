@@ -62,16 +62,20 @@ def step(state: State, treated: Reals, control: Reals, share: Reals | float) -> 
 
     NaN = no data, the stream is carried on unchanged; so it is with a share of 0 or 1, where no comparison is possible.
     """
+    log_m, log_m_back = watched(state.log_m, state.log_m_back, treated, control, share)
+    return State(state.log_likelihood + odds.log_ratios(treated, control, share, np.exp(GRID)), log_m, log_m_back)
+
+
+def watched(log_m: Reals, log_m_back: Reals, treated: Reals, control: Reals, share: Reals | float) -> tuple[Reals, Reals]:
+    """The change detectors alone, after one block more: see `step`.
+
+    A block without incidents leaves them as they are. Adding 1 for it would reach every threshold in time, of errors that never came.
+    """
     share = np.broadcast_to(np.asarray(share, dtype=np.float64), treated.shape)
-    told = (np.isfinite(treated) & np.isfinite(control) & (share > 0) & (share < 1))[:, None]
-    ratios = odds.log_ratios(treated, control, share, np.exp(GRID))
-    risen = odds.changed(state.log_m, ratios[:, _ALTERNATIVES])
-    lower = odds.changed(state.log_m_back, odds.log_ratios(treated, control, share, 1 / RATES))
-    return State(
-        state.log_likelihood + ratios,
-        np.where(told, risen, state.log_m),
-        np.where(told, lower, state.log_m_back),
-    )
+    told = (np.isfinite(treated) & np.isfinite(control) & (share > 0) & (share < 1) & (treated + control > 0))[:, None]
+    risen = odds.changed(log_m, odds.log_ratios(treated, control, share, RATES))
+    lower = odds.changed(log_m_back, odds.log_ratios(treated, control, share, 1 / RATES))
+    return np.where(told, risen, log_m), np.where(told, lower, log_m_back)
 
 
 def log_e(state: State) -> Reals:

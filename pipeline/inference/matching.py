@@ -19,7 +19,6 @@ LEAST_BLOCKS_BEFORE = 12
 
 Reals = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
-Truths = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +31,6 @@ class Matched:
     differences: Reals
     shares: Reals
     coverage: Reals
-
-
-@dataclass(frozen=True, slots=True)
-class Levels:
-    """Each replica's level relative to all of them before a rollout, arrays (replicas,), and its standard error; NaN = too few blocks."""
-
-    level: Reals
-    error: Reals
 
 
 def matched(treated: Sums, without: Sums, streams: Whole, count: int, sign: float = 1.0) -> Matched:
@@ -67,52 +58,23 @@ def matched(treated: Sums, without: Sums, streams: Whole, count: int, sign: floa
     return Matched(differences, _divided(shared, weighed, np.nan), _divided(met, asked, 0.0))
 
 
-def intervals(differences: Reals, shares: Reals, alpha: float, error: float = 0.0, sign: float = 1.0) -> tuple[Reals, Reals, Reals]:
+def intervals(differences: Reals, shares: Reals, alpha: float, error: float | Reals = 0.0, sign: float = 1.0) -> tuple[Reals, Reals, Reals]:
     """The gain of each stream against requests without the lever, its low and its high end (streams,), which hold at any look.
 
     Contrasts are averaged and then made gains: the mean of each block's gain leans to loss where few requests had no lever. `error` is a
-    standard error that every block shares, such as that of `Levels`: half of alpha goes to it. Infinite below 3 blocks.
+    standard error that every block shares, such as that of replicas' levels: half of alpha goes to it. Infinite below 3 blocks.
     """
     told = np.isfinite(differences)
     values = np.where(told, differences, 0.0)
     seen = interval.Running(told.sum(axis=1).astype(np.float64), values.sum(axis=1), (values**2).sum(axis=1))
-    wider = -ndtri(alpha / 4) * error if error else 0.0
-    low, high = interval.avt(seen.n, seen.mean(), seen.variance(), alpha / 2 if error else alpha)
+    has_error = bool(np.any(error))
+    low, high = interval.avt(seen.n, seen.mean(), seen.variance(), alpha / 2 if has_error else alpha)
+    wider = -ndtri(alpha / 4) * np.asarray(error)
     ends = (seen.mean(), high + wider, low - wider)  # the worst contrast is the least gain
     mean, least, most = (
         np.where(np.isfinite(end), contrast.gain(np.where(np.isfinite(end), end, 0.0), shares, sign), -end) for end in ends
     )
     return mean, least, most
-
-
-def levels(num: Reals, den: Reals) -> Levels:
-    """What replicas are like by themselves: arrays (replicas, blocks) of sums from before the rollout."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        each = np.where(den > 0, num / den, np.nan)
-        relative = each / (num.sum(axis=0) / den.sum(axis=0))
-    told = np.isfinite(relative)
-    n = told.sum(axis=1)
-    mean = np.divide(np.where(told, relative, 0.0).sum(axis=1), n, out=np.full(len(n), np.nan), where=n > 0)
-    off = np.where(told, relative - mean[:, None], 0.0)
-    error = np.sqrt((off**2).sum(axis=1) / np.maximum(n - 1, 1) / np.maximum(n, 1))
-    enough = n >= LEAST_BLOCKS_BEFORE
-    return Levels(np.where(enough, mean, np.nan), np.where(enough, error, np.nan))
-
-
-def leveled(rows: Sums, level: Reals) -> Sums:
-    """Sums with each row measured by its own replica's `level`; rows without a level count as none."""
-    known = np.isfinite(level) & (level > 0)
-    by = np.where(known, level, 1.0)
-    kept = (rows.n, rows.num / by, rows.den, rows.num_sq / by**2, rows.den_sq, rows.num_den / by)
-    return Sums(*(np.where(known, part, 0.0) for part in kept))
-
-
-def shared_error(levels: Levels, is_new: Truths, is_old: Truths) -> float:
-    """The standard error that uncertain levels leave in a block, of new replicas' mean against old ones'; infinite without either."""
-    groups = [levels.error[of & np.isfinite(levels.error)] for of in (is_new, is_old)]
-    if not all(len(group) for group in groups):
-        return float("inf")
-    return float(np.sqrt(sum((group**2).sum() / len(group) ** 2 for group in groups)))
 
 
 def _divided(of: Reals, by: Reals, otherwise: float) -> Reals:

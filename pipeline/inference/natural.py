@@ -1,6 +1,7 @@
 """What a lever leaves by itself that its use compares with, how good that comparison is, which way it leans, and what it may say.
 
-Nobody drew these comparisons by chance. They stand beside a premise or an advice; none of them disables a lever alone (stats.md 2.10).
+Nobody drew these comparisons by chance. They stand beside a premise, and decide only what `says` says: never what they lean to, and nothing
+from groups that are not alike.
 """
 
 from __future__ import annotations

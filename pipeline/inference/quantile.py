@@ -17,7 +17,10 @@ from pipeline.inference import interval
 SPAN_BLOCKS = 12  # an hour of 5-minute blocks, as far as blocks are alike; four times as many are needed to tell how alike
 MOST_INFLATION = 8.0
 
+LEAST_BLOCKS = 10
+
 Reals = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,29 @@ def ratio(treated: Bounds, control: Bounds) -> Bounds:
 def difference(treated: Bounds, control: Bounds) -> Bounds:
     """Treated's percentile less control's, in their unit. Each at alpha / 2, the ends subtracted."""
     return Bounds(treated.value - control.value, treated.low - control.high, treated.high - control.low)
+
+
+def sum_radius(y: Reals, blocks: Reals, alpha: float, span_blocks: int) -> Reals:
+    """Half the width of the interval of each column's sum of block sums y (blocks, columns), whose ends hold at every look.
+
+    y is 0 in blocks that say nothing; `blocks` counts the others. Infinite where they are fewer than ten.
+    """
+    told = np.maximum(blocks, 1.0)
+    variance = long_run_variance(y, span_blocks) * len(y) / told
+    return np.where(blocks >= LEAST_BLOCKS, told * interval.avt_radius(blocks, variance, alpha), np.inf)
+
+
+def ends(upto: Reals, total: Reals, radius: Reals) -> tuple[Whole, Whole, Whole]:
+    """The bins at which running counts (streams, bins) are nearest to a total, last below and first above its interval.
+
+    The places are of upper edges: the percentile lies between the edges of the last two. -1 and the number of bins where nothing bounds it.
+    """
+    gap = upto - total[:, None]
+    below, above = gap < -radius[:, None], gap > radius[:, None]
+    bins = upto.shape[1]
+    low = np.where(below.any(axis=1), bins - 1 - below[:, ::-1].argmax(axis=1), -1)
+    high = np.where(above.any(axis=1), above.argmax(axis=1), bins)
+    return np.abs(gap).argmin(axis=1), low, high
 
 
 def long_run_variance(y: Reals, span_blocks: int = SPAN_BLOCKS) -> Reals:

@@ -38,7 +38,7 @@ class State:
         return cls(np.zeros(streams), np.zeros(streams), np.full((streams, len(ODDS)), -np.inf))
 
 
-def step(state: State, treated: Reals, control: Reals, share: Reals | float, cluster: float = 1.0) -> State:
+def step(state: State, treated: Reals, control: Reals, share: Reals | float, cluster: Reals | float = 1.0) -> State:
     """One block more. `share` is treated's share as meant, 0..1; requests that are split together, such as a session's, count as one:
     `cluster` is how many requests a split decides on at once.
 
@@ -57,7 +57,7 @@ def log_e(state: State, share: Reals | float) -> Reals:
     return np.asarray(mixed - state.treated * np.log(share) - state.control * np.log1p(-np.asarray(share)))
 
 
-def is_off(state: State, share: Reals | float, alpha: float = 0.01, blocks_per_cycle: float = 288.0) -> Flags:
+def is_off(state: State, share: Reals | float, alpha: Reals | float = 0.01, blocks_per_cycle: float = 288.0) -> Flags:
     """Whether the split is off: since the epoch began, or from some block on. False alarms at most `alpha` per stream and cycle.
 
     Half of `alpha` goes to each reading. For many strata divide `alpha` by their number.

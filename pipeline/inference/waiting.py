@@ -40,21 +40,26 @@ class Waiting:
         return cls(State.start(streams, lags), newer, older, np.zeros(streams, np.int64))
 
     def numbers(self) -> Reals:
-        """All that is kept as one row of numbers a stream: (streams, 4 K + 11) for K lags."""
-        whole = np.stack([self.known.seen, self.gathered], axis=1).astype(np.float64)
+        """All that is kept as one row of numbers a stream: (streams, `width` of K)."""
+        whole = np.stack([self.known.seen, self.known.reach, self.gathered], axis=1).astype(np.float64)
         return np.concatenate([self.known.recent, _lessons(self.known), self.newer, self.older, whole], axis=1)
 
     @classmethod
     def of_numbers(cls, numbers: Reals) -> Self:
         """What `numbers` gave, back."""
-        lags = (numbers.shape[1] - 11) // 4
+        lags = (numbers.shape[1] - width(0)) // 4
         recent, lessons, newer, older, whole = np.split(numbers, np.cumsum([lags, lags + 3, lags + 3, lags + 3]), axis=1)
-        seen, gathered = whole.astype(np.int64).T
-        return cls(_with(replace(State.start(len(numbers), lags), recent=recent, seen=seen), lessons), newer, older, gathered)
+        seen, reach, gathered = whole.astype(np.int64).T
+        return cls(_with(replace(State.start(len(numbers), lags), recent=recent, seen=seen, reach=reach), lessons), newer, older, gathered)
+
+
+def width(lags: int) -> int:
+    """How many numbers are kept of a stream of so many lags."""
+    return 4 * lags + 12
 
 
 def update(
-    waiting: Waiting, difference: Reals, ih: Reals, b: Reals, doubtful: Truths | bool = False, half_life_blocks: float = np.inf
+    waiting: Waiting, difference: Reals, ih: Reals, b: Reals, doubtful: Truths | bool = False, half_life_blocks: float | Reals = np.inf
 ) -> Waiting:
     """The state after one more block. Call it after `scale.sd(waiting.known, ...)`; NaN in `difference` leaves a stream as it was.
 
@@ -63,16 +68,16 @@ def update(
     """
     known = waiting.known
     told, learning, half_squares = scale.lesson(known, difference, doubtful)
-    fade = np.where(learning, 0.5 ** (1.0 / half_life_blocks), 1.0)[:, None]
+    fade = np.where(learning, np.power(0.5, 1.0 / half_life_blocks), 1.0)[:, None]
     lesson = np.concatenate([half_squares, np.stack([np.ones_like(b), b, ih], axis=1)], axis=1)
     lesson[~learning] = 0.0
-    at_once = known.seen < 4 * known.recent.shape[1]
+    at_once = known.is_burning_in()
     drops = told & np.asarray(doubtful)
     newer, older = waiting.newer * fade, waiting.older * fade
     newer[~at_once] += lesson[~at_once]
     newer[drops], older[drops] = 0.0, 0.0
     gathered = np.where(drops, 0, waiting.gathered + (learning & ~at_once))
-    full = gathered >= WAIT_LAGS * known.recent.shape[1]
+    full = gathered >= WAIT_LAGS * known.reach
     counted = _lessons(known) * fade
     counted[at_once] += lesson[at_once]
     counted[full] += older[full]

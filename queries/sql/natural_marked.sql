@@ -8,6 +8,7 @@ select
             when lower(levers[$lever]) in ('off', 'none', '0', 'disabled', 'false') then 'disabled_in_place'
             when levers[$lever] is not null then 'treated'
         end
-    ) as arm
+    ) as arm,
+    levers[$lever] as setting
 from requests
 where started_at >= $since and started_at < $until and outcome = 'ok'

@@ -1,0 +1,75 @@
+"""Sums of both sides by segment, stratum and block in, arrays of strata by blocks out, some segments at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pipeline.inference.contrast import LEAST_REQUESTS, Sums
+
+METRICS = ("tpot_s", "ttft_s", "net_itl_s")
+SIDES = ("treated", "without")
+SUMS = ("n", "num", "den", "num_sq", "den_sq", "num_den")
+STRATA_TOGETHER = 2000  # 300 blocks of a day, two metrics and two sides of 6 sums: 115 MB
+
+Reals = npt.NDArray[np.float64]
+Arms = tuple[Sums, Sums]
+
+
+@dataclass(frozen=True, slots=True)
+class Grids:
+    """Some segments' sums: both sides of tpot_s (`busy`) and ttft_s (`first`), arrays (strata, blocks); `streams`: strata's segments."""
+
+    segments: tuple[str, ...]
+    streams: npt.NDArray[np.int64]
+    busy: Arms
+    first: Arms
+
+    def arms(self) -> Iterator[Arms]:
+        """Both sides of each of METRICS. Net ITL charges treated with the time to the first token that it adds in a stratum and block."""
+        yield self.busy
+        yield self.first
+        first, other = self.first
+        known = (first.n >= LEAST_REQUESTS) & (other.n >= LEAST_REQUESTS)
+        added = np.divide(first.num, first.n, out=np.zeros_like(first.n), where=known)
+        added -= np.divide(other.num, other.n, out=np.zeros_like(first.n), where=known)
+        yield self.busy[0].charged(np.maximum(added, 0.0)), self.busy[1]
+
+    def values(self, treated: Sums, without: Sums) -> tuple[Reals, Reals]:
+        """The metric of each side by segment; a stratum and block weighs n_T n_C / (n_T + n_C) on both, as in `inference.matching`."""
+        both = (treated.n >= LEAST_REQUESTS) & (without.n >= LEAST_REQUESTS)
+        share = np.divide(treated.n, treated.n + without.n, out=np.zeros_like(treated.n), where=both)
+        return self._ratio(treated, np.where(both, 1 - share, 0.0)), self._ratio(without, share)
+
+    def _ratio(self, side: Sums, weight: Reals) -> Reals:
+        num, den = (np.bincount(self.streams, (part * weight).sum(axis=1), len(self.segments)) for part in (side.num, side.den))
+        return np.asarray(np.divide(num, den, out=np.full(len(num), np.nan), where=den > 0))
+
+
+def grids(rows: pl.DataFrame) -> Iterator[Grids]:
+    """The sums in arrays, segment after segment, at most about STRATA_TOGETHER strata at a time."""
+    strata = rows.select("segment", "stratum").unique().sort("segment", "stratum").with_row_index("number")
+    ends = strata.group_by("segment", maintain_order=True).agg((pl.col("number").max() // STRATA_TOGETHER).alias("part"))
+    placed = rows.join(ends, on="segment")
+    for (_,), held in placed.group_by("part", maintain_order=True):
+        yield _grid(held)
+
+
+def _grid(rows: pl.DataFrame) -> Grids:
+    strata = rows.select("segment", "stratum").unique().sort("segment", "stratum").with_row_index("row")
+    numbered = rows.join(strata, on=["segment", "stratum"]).with_columns((pl.col("block_started_at").rank("dense") - 1).alias("column"))
+    names = strata["segment"].unique(maintain_order=True)
+    streams = (strata["segment"].rank("dense") - 1).cast(pl.Int64).to_numpy()
+    shape = len(strata), int(numbered["column"].max() or 0) + 1  # type: ignore[arg-type]
+    busy, first = ((_summed(numbered, name, SIDES[0], shape), _summed(numbered, name, SIDES[1], shape)) for name in METRICS[:2])
+    return Grids(tuple(names.to_list()), streams, busy, first)
+
+
+def _summed(rows: pl.DataFrame, metric: str, side: str, shape: tuple[int, int]) -> Sums:
+    held = rows.filter((pl.col("metric") == metric) & (pl.col("side") == side))
+    place = held["row"].cast(pl.Int64).to_numpy() * shape[1] + held["column"].cast(pl.Int64).to_numpy()
+    return Sums(*(np.bincount(place, held[name].to_numpy(), shape[0] * shape[1]).astype(np.float64).reshape(shape) for name in SUMS))
