@@ -24,9 +24,10 @@ golden: $(READY) ## rewrite the golden files that tests compare with
 	$(BIN)/pytest --update-golden tests/test_queries_metric_sql.py tests/test_leverwatch_config_page.py tests/test_collectors_engine_docs.py \
 	  tests/test_pipeline_metric_docs.py tests/test_pipeline_trap_docs.py
 
-calibrate: $(READY) ## measure false alarms and delays in 500 simulated days a scenario (many minutes)
+calibrate: $(READY) ## measure false alarms and delays: 500 simulated days each, and the demo's scenarios over 20 seeds (hours)
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate.py --days 500 $(ARGS)
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate_tails.py --days 500 $(ARGS)
+	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate_scenarios.py --seeds 20 --out build/scenarios.json
 
 serve: $(READY) ## run the server on ./leverwatch-data
 	$(BIN)/leverwatch serve $(ARGS)

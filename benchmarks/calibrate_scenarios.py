@@ -13,9 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import demo_cells
 import msgspec
-import polars as pl
 from demo_plays import Play, plays
 from demo_trial import Fared, trial
 from demo_watch import watch
@@ -46,6 +44,7 @@ def main() -> None:
         for play in chosen:
             _store(play, args.store)
         return
+    args.out.parent.mkdir(parents=True, exist_ok=True)
     results = msgspec.json.decode(args.out.read_bytes(), type=list[Result]) if args.out.exists() else []
     for result in _played(chosen, args.seeds, {(one.play, one.seed) for one in results}):
         results.append(result)

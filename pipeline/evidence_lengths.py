@@ -40,34 +40,36 @@ def due(streams: Streams) -> tuple[Pair, ...]:
 
 def lengthened(streams: Streams, pairs: tuple[Pair, ...], days: Reals) -> Streams:
     """The streams with the length of these pairs chosen by their last day (see `sums`)."""
-    chosen = multiple(days, streams.family.needed)
+    chosen, alike = multiple(days, streams.family.needed)
     place = {pair: number for number, pair in enumerate(streams.pairs)}
     at = np.array([place[pair] for pair in pairs])
     longer = chosen > streams.multiple[at]
-    streams = _asked(streams, at)
+    streams = _asked(_marked(streams, at, alike), at)
     if not longer.any():
         return streams
     taught = _taught(streams, tuple(pair for pair, is_so in zip(pairs, longer, strict=True) if is_so), chosen[longer], days[longer])
     numbers = streams.numbers()
-    numbers[at[longer]] = taught.numbers()
+    numbers[at[longer]] = _marked(taught, np.arange(len(taught.pairs)), alike[longer]).numbers()
     return Streams.of_numbers(streams.family, streams.pairs, streams.until, numbers)
 
 
-def multiple(days: Reals, needed: float = block_length.LEAST_CONTROL) -> Whole:
-    """How many base blocks to take together, per pair, from a day of them (see `sums`).
+def multiple(days: Reals, needed: float = block_length.LEAST_CONTROL) -> tuple[Whole, Reals]:
+    """(how many base blocks to take together, per pair; the correlation of neighbors where no length holds, per pair and raw metric, else
+    NaN), from a day of base blocks (see `sums`).
 
     The longest that any metric asks for, so that all may share their blocks. A metric whose neighbors are alike at any length asks for
     none, but the first: then it is the longest there is. Where control has too few requests for any length, requests decide alone.
     """
     control_n, measured = days[:, :, 0, 1, 0], days[:, :, 1:]
-    asked = np.ones(len(days), np.int64)
+    asked, alike = np.ones(len(days), np.int64), np.full((len(days), measured.shape[2]), np.nan)
     for number in range(measured.shape[2]):
         treated, control = (measured[:, :, number, arm][..., 1:3] for arm in range(len(ARMS)))
         found = block_length.choose(treated, control, control_n, needed)
         is_alike = ~found.is_settled & (found.correlation > block_length.MOST_CORRELATION)
+        alike[is_alike, number] = found.correlation[is_alike]
         longest = np.where(is_alike & (number == 0), block_length.MULTIPLES[-1], 1)
         asked = np.maximum(asked, np.where(found.is_settled, found.multiple, longest))
-    return asked
+    return asked, alike
 
 
 def sums(streams: Streams, pairs: tuple[Pair, ...], cells: pl.DataFrame, ended_at: datetime) -> Reals:
@@ -94,6 +96,14 @@ def _is_alike(streams: Streams) -> Truths:
     """Which pairs' blocks could be longer, and have neighbors that are too much alike."""
     alike = streams.checks.is_alike().reshape(len(streams.pairs), len(streams.family.metrics))
     return np.asarray(alike.any(axis=1) & (streams.multiple < block_length.MULTIPLES[-1]))
+
+
+def _marked(streams: Streams, at: Whole, alike: Reals) -> Streams:
+    """The streams with metrics of the pairs at these places marked where no length holds, until a whole day says otherwise."""
+    family, neighbors = streams.family, streams.checks.neighbors.reshape(len(streams.pairs), -1).copy()
+    told = alike[:, [family.raw.index(of) for of in family.made_of.values()]]
+    neighbors[at] = np.where(np.isfinite(told), told, neighbors[at])
+    return replace(streams, checks=replace(streams.checks, neighbors=neighbors.reshape(-1)))
 
 
 def _asked(streams: Streams, at: Whole) -> Streams:

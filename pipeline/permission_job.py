@@ -33,9 +33,7 @@ def completed(
         return list(frames), None
     permitted = permission_store.learned(store, ends)
     splits, told = arm_split_store.learned(store, ends, holdouts)
-    untils = sorted({until for frame in frames for until in frame["until"].unique().to_list()})
-    found = [permission.permissions(permitted.grid, until) for until in untils]
-    permissions = pl.concat(found) if found else permission.NOTHING
+    permissions = permitted.permissions()
     marked = [permission.with_permission(frame, permissions, permitted.pools) for frame in frames]
     return [arm_split.with_split(frame, told) for frame in marked], Learned(permitted, splits)
 

@@ -78,8 +78,8 @@ def read(store: Store, metric: str, pairs: pl.DataFrame, since: datetime, until:
 def of_rows(found: pl.DataFrame, pairs: int, since: datetime) -> Bins:
     """The same of a frame of `pair`, `arm`, `block_started_at`, `bins` and `counts`, oldest first; bins of a row rise."""
     lengths = found["bins"].list.len().to_numpy()
-    flat = found.filter(pl.col("bins").list.len() > 0).select(pl.col("bins", "counts").explode())
-    place = flat["bins"].clip(FIRST_BIN, LAST_BIN).to_numpy().astype(np.int64) - FIRST_BIN
+    held = found if lengths.all() else found.filter(pl.col("bins").list.len() > 0)
+    place = held["bins"].explode().clip(FIRST_BIN, LAST_BIN).to_numpy().astype(np.int64) - FIRST_BIN
     width = int(place.max(initial=0)) + 1
     return Bins(
         pairs=pairs,
@@ -89,5 +89,5 @@ def of_rows(found: pl.DataFrame, pairs: int, since: datetime) -> Bins:
         block=((found["block_started_at"] - since).dt.total_seconds() // BLOCK_S).to_numpy(),
         start=np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]),
         key=np.repeat(np.arange(len(found)) * width, lengths) + place,
-        upto=np.concatenate([[0.0], np.cumsum(flat["counts"].to_numpy(), dtype=np.float64)]),
+        upto=np.concatenate([[0.0], np.cumsum(held["counts"].explode().to_numpy(), dtype=np.float64)]),
     )

@@ -108,8 +108,8 @@ def _facts(request: Request, number: int) -> dict[str, Any]:
 
 def _row(one: Request, number: int) -> tuple[Any, ...]:
     return (
-        one.started_ns, one.ended_ns, one.outcome, one.prompt_tokens, one.output_tokens, one.ttft_s, one.e2e_s, one.decode_s, one.temperature,
-        number,
+        one.started_ns, one.ended_ns, one.outcome, one.prompt_tokens, one.output_tokens, one.ttft_s, one.e2e_s, one.decode_s,
+        one.temperature, number,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 import demo_cells
 import polars as pl
@@ -20,6 +21,9 @@ from pipeline.measure import BLOCK_S
 CYCLE_HOURS, WIRED_HOURS = 24.0, 15.0
 """In which no stream is to be accused; the same of what is played over the wire, which takes ten times as long."""
 SPARE_HOURS = 1.0
+STORED_HOURS = 24.0
+LIMIT_HOURS = 23.0
+"""Of a play in which something changes: after a day a stream's blocks may become longer, and its evidence begins anew."""
 TWIN = "-twin"
 
 
@@ -43,6 +47,12 @@ class Play:
             return wired_cells(self.scenario, seed, self.from_hour, self.until_hour)
         return demo_cells.cells(demo_cells.twin(self.scenario) if self.is_twin else self.scenario, seed, self.from_hour, self.until_hour)
 
+    def stored(self, seed: int) -> pl.DataFrame:
+        """What a file keeps of the play: pairs that have both arms, in the last day of it."""
+        cells = self.cells(seed).filter(pl.col("block_started_at") >= demo_cells.BEGAN + timedelta(hours=self.until_hour - STORED_HOURS))
+        both = cells.group_by("lever", "segment").agg(pl.col("arm").n_unique().alias("arms")).filter(pl.col("arms") > 1)
+        return cells.join(both, on=["lever", "segment"], how="semi", maintain_order="left")
+
 
 def plays(scenario: Scenario) -> Iterator[Play]:
     """None where no pool has a control; where something changes, up to the end of the stated delay; else a cycle, and one of the twin."""
@@ -51,7 +61,8 @@ def plays(scenario: Scenario) -> Iterator[Play]:
     lead = lead_hours(scenario)
     if changed_hour(scenario) is not None:
         ends = [(one.from_hour or 0.0) + (one.within_hours or 0.0) for one in harmful(scenario)]
-        yield Play(scenario, -lead, max(ends, default=scenario.hours))
+        until = max(ends, default=scenario.hours)
+        yield Play(scenario, max(-lead, until - LIMIT_HOURS), until)
     elif scenario.disorder != Disorder():
         yield Play(scenario, -lead, WIRED_HOURS)
     else:

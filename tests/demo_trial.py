@@ -57,7 +57,10 @@ def trial(scenario: Scenario, cells: pl.DataFrame, watched: dict[Stream, list[Sa
     """How each stream fared that was watched. In a twin no lever does anything, whatever the scenario states."""
     changed = None if is_twin else demo_truths.changed_hour(scenario)
     guilty = [] if is_twin else demo_truths.harmful(scenario)
-    return [_fared(stream, said, _gain(cells, stream, changed), _innocent(scenario, stream), guilty, changed) for stream, said in watched.items()]
+    return [
+        _fared(stream, said, _gain(cells, stream, changed), _innocent(scenario, stream), guilty, changed)
+        for stream, said in watched.items()
+    ]
 
 
 def _innocent(scenario: Scenario, stream: Stream) -> list[Expected]:

@@ -1,4 +1,4 @@
-"""A scenario in, what evidence should find of its streams out: harm from an hour on within a stated delay, or nothing; and what it cannot."""
+"""A scenario in, what evidence should find of its streams out: harm within a stated delay, or nothing; and what it cannot find."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from demo.scenarios.layout import Pool, Scenario, Truth
 from pipeline.segments import keys_for
 
 METRIC_OF = {"net_itl_gain": "net_itl_s", "tpot_gain": "tpot_s", "ttft_gain": "ttft_s"}
-WHOLE_TIME = "e2e_gain"
-"""A loss of whole time is one of net time per token too, which takes no credit for earlier first tokens; a gain need not be."""
-DECIDES = ("net_itl_s", "tpot_s", "ttft_s")
 LEFT_OUT = {
     "quality_drop": "scores show it, and quality gates read those",
     "benchmark_drop": "scores show it, and quality gates read those",
@@ -27,15 +24,18 @@ LEFT_OUT = {
     "skipped_token_ratio": "a premise, read beside the effect",
     "transfer_per_read": "a premise: no gain below 0 comes of it",
     "gpu_s_per_token_gain": "a cost, which no arm's latency shows",
-    WHOLE_TIME: "a gain in whole time: it may come of first tokens alone",
+    "e2e_gain": "whole time, of which no evidence is kept: net time per token counts no first token that comes earlier",
 }
 BY_BATCH = "of a batch size, which break-even answers: the segment as a whole has both"
 POOLED = "of several segments together, which are judged apart"
 
 
 class Expected(NamedTuple):
-    """What is stated of the streams that `segment` and `metric` name. A harmful one is found at a gain below `limit` from `from_hour` on, at
-    most `within_hours` later; an innocent one (`within_hours` None) is not accused before `from_hour`, or at all."""
+    """What is stated of the streams that `segment` and `metric` name.
+
+    A harmful one is found at a gain below `limit` from `from_hour` on, at most `within_hours` later; an innocent one (`within_hours` None)
+    is not accused before `from_hour`, or at all.
+    """
 
     lever: str
     segment: dict[str, str]
@@ -71,8 +71,8 @@ def innocent(scenario: Scenario) -> list[Expected]:
     """The streams that are said to gain, or not to lose, until something changes for them."""
     found = []
     for truth in scenario.truth:
-        metric = METRIC_OF.get(truth.question)
-        if metric and truth.before >= 0 and _is_judged(truth) and _armed(scenario, truth):
+        metric = _metric(scenario, truth)
+        if metric and truth.before >= 0:
             until = None if truth.action == "keep" else changed_hour(scenario)
             found.append(Expected(truth.lever, truth.segment, metric, until, None, 0.0))
     return found
@@ -97,14 +97,7 @@ def is_even(scenario: Scenario) -> bool:
 def _metric(scenario: Scenario, truth: Truth) -> str | None:
     if not _is_judged(truth) or not _armed(scenario, truth):
         return None
-    if truth.question == WHOLE_TIME and truth.after is not None and truth.after < 0 and not _told_apart(scenario, truth):
-        return "net_itl_s"
     return METRIC_OF.get(truth.question)
-
-
-def _told_apart(scenario: Scenario, truth: Truth) -> bool:
-    """Whether another truth says of the same segment what its tokens or first tokens do."""
-    return any(other.segment == truth.segment and other.question in METRIC_OF for other in scenario.truth)
 
 
 def _is_judged(truth: Truth) -> bool:

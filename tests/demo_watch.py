@@ -73,7 +73,7 @@ def _lengthened(streams: Streams, cells: pl.DataFrame, ended_at: datetime) -> St
     if not pairs:
         return streams
     day = cells.filter((pl.col("block_started_at") >= ended_at - evidence_lengths.DAY) & (pl.col("block_started_at") < ended_at))
-    return evidence_lengths.lengthened(streams, pairs, day, ended_at)
+    return evidence_lengths.lengthened(streams, pairs, evidence_lengths.sums(streams, pairs, day, ended_at))
 
 
 def _said(row: dict[str, Any], until: datetime) -> Said:

@@ -136,3 +136,27 @@ def test_a_percentile_beyond_the_bins_has_no_upper_end() -> None:
     counts[:, -1] += 22
     assert np.isinf(quantile.bounds(counts, EDGES, 0.99, 0.05).high)
     assert np.isfinite(quantile.bounds(counts, EDGES, 0.5, 0.05).high)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.95])
+def test_ends_of_sums_at_the_percentile_are_those_of_pairs_of_blocks(share: float) -> None:
+    """As `paired_ratio`, but with the variance at the percentile alone: the same bins but for one or two."""
+    rng = np.random.default_rng(5)
+    treated, control = day(rng, 48, 800, 1.2), day(rng, 48, 200)
+    paired = quantile.paired_ratio(treated, control, EDGES, share, 0.05, span_blocks=6)
+    place = int((np.cumsum(control.sum(axis=0)) < share * control.sum()).sum())
+    upto = np.cumsum(treated, axis=1)
+    expected = 800 * np.cumsum(control, axis=1)[:, place] / 200
+    middle = int(np.abs(upto.sum(axis=0) - expected.sum()).argmin())
+    radius = quantile.sum_radius((upto[:, middle] - expected)[:, None], np.array([48.0]), 0.05, 6)
+    found = quantile.ends(upto.sum(axis=0)[None], np.array([expected.sum()]), radius)
+    for bins, ratio in zip(found, (paired.value, paired.low, paired.high), strict=True):
+        assert (bins[0] - place) * np.log(RATIO) == pytest.approx(np.log(ratio), abs=2.5 * np.log(RATIO))
+
+
+def test_nothing_bounds_a_percentile_of_fewer_than_ten_blocks() -> None:
+    y = np.random.default_rng(1).normal(size=(24, 2))
+    radius = quantile.sum_radius(y, np.array([9.0, 10.0]), 0.05, 6)
+    assert (np.isinf(radius[0]), np.isfinite(radius[1])) == (True, True)
+    _, low, high = quantile.ends(np.arange(10.0)[None], np.array([5.0]), radius[:1])
+    assert (low[0], high[0]) == (-1, 10)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from break_even_cells import BLOCK as STEP
-from break_even_cells import START, put
+from break_even_cells import START, closed, put
 from evidence_days import BEGAN, BLOCK, LEVER, SEGMENT, cells, days
 
 from pipeline import break_even_store, deploys
@@ -129,6 +129,27 @@ def test_break_evens_begin_anew_at_a_deploy_and_say_what_they_said_before(store:
     assert (before["state"], before["until"], before["pays_edge"]) == ("stale", START + STEP * 40, None)
     assert before["note"].startswith("ended by the deploy of vllm 0.12.1 at 2026-11-29 03:20 UTC; before: pays up to 2-3")
     assert (now["since"], now["blocks"][0]) == (START + STEP * 41, 9)
+
+
+def test_a_deploy_is_kept_with_the_effects_of_its_block_and_they_say_so(store: Store) -> None:
+    put(store, range(8), {("m", None): {"<2": 0.1}})
+    rows = [
+        {"request_id": f"{block}-{number}", "trace_id": f"{block}-{number}", "engine": "vllm", "engine_version": "1" if block < 5 else "2"}
+        | {"started_at": START + STEP * block, "ended_at": START + STEP * block, "outcome": "ok", "model": "m"}
+        for block in range(8)
+        for number in range(25)
+    ]
+    with store.write() as transaction:
+        transaction.insert("requests_hot", pl.DataFrame(rows))
+    closed(store, 3)
+    closed(store, 8)
+    assert [(row["engine_version"], row["since"]) for row in store.rows("select * from deploys order by since")] == [
+        ("1", START),
+        ("2", START + STEP * 5),
+    ]
+    told = store.rows("select blocks_seen, note from effects where metric = 'tpot_s' order by until")
+    assert [row["blocks_seen"] for row in told] == [0, 0, 0, 1, 1, 0, 1, 1]  # two blocks a contrast, the first one only teaches
+    assert [row["note"] for row in told[4:6]] == [None, "since the deploy of vllm 2 at 2026-11-29 00:25 UTC"]
 
 
 def test_versions_are_counted_from_the_requests_of_the_blocks_and_kept(store: Store) -> None:

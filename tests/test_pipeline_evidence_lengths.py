@@ -25,7 +25,7 @@ Reals = npt.NDArray[np.float64]
 PAIR = (LEVER, SEGMENT)
 ENDED = BEGAN + BLOCKS_A_DAY * BLOCK
 CYCLES = 60 * 2 * 2  # pairs, sides and days of the last test
-FAST, SLOW, SLOWEST = (days(BLOCKS_A_DAY, rho, 1) for rho in (0.0, 0.75, 0.99))
+FAST, SLOW, SLOWEST = (days(BLOCKS_A_DAY, rho, 1, sd=sd) for rho, sd in ((0.0, 0.05), (0.75, 0.05), (0.98, 0.15)))
 
 
 def aged(age: int = BLOCKS_A_DAY, pairs: int = 1, family: Family = TIMES) -> Streams:
@@ -89,16 +89,18 @@ def test_a_day_whose_neighbors_were_alike_asks_once_a_day() -> None:
     assert (after.age.tolist(), due(after)) == ([0], ())
 
 
-def test_a_metric_whose_neighbors_are_alike_at_any_length_asks_for_none_but_the_first() -> None:
+def test_a_metric_that_is_alike_at_any_length_is_marked_at_once_and_asks_for_none_but_the_first() -> None:
     mixed = FAST.copy()
     mixed[:, :, 2] = SLOWEST[:, :, 2]
-    assert evidence_lengths.multiple(mixed).tolist() == [1]
+    after = lengthened(aged(), (PAIR,), mixed)
+    assert (after.multiple.tolist(), after.checks.is_off().tolist()) == ([1], [False, False, True])
     mixed[:, :, 1] = SLOWEST[:, :, 1]
-    assert evidence_lengths.multiple(mixed).tolist() == [12]
+    after = lengthened(aged(), (PAIR,), mixed)
+    assert (after.multiple.tolist(), after.checks.is_off().tolist()) == ([12], [True, True, True])
 
 
 def test_too_few_requests_for_any_length_are_left_to_counts_alone() -> None:
-    assert evidence_lengths.multiple(SLOW / 100).tolist() == [1]
+    assert evidence_lengths.multiple(SLOW / 100)[0].tolist() == [1]
 
 
 def alarms(streams: Streams, made: Reals) -> tuple[float, Streams]:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from replica_cells import BLOCK, START, compared, fixed, put, rotating, segment, verdicts
 
-from pipeline import arm_split, permission, permission_store
+from pipeline import arm_split, permission_store
 from pipeline.arm_split import Holdout
 from queries.store import Store
 
@@ -74,7 +74,7 @@ def test_a_fixed_control_of_a_fleet_whose_spread_is_known_decides_only_beyond_it
 
 
 def test_a_metric_whose_spread_between_replicas_is_not_told_decides_nothing_on_a_fixed_control(store: Store) -> None:
-    found = permission.permissions(permission_store.learned(store, [START + BLOCK * BLOCKS]).grid, START + BLOCK * BLOCKS)
+    found = permission_store.learned(store, [START + BLOCK * BLOCKS]).permissions()
     within = found.filter(pl.col("pool").str.contains("within")).select("spread", "permission").rows()
     assert dict(within) == {"": "refused"} | dict.fromkeys(("net_itl_s", "tpot_s", "ttft_s"), "widened_null") | {"error_rate": "refused"}
 
@@ -110,7 +110,9 @@ def test_blocks_that_come_one_by_one_are_kept_as_those_that_come_together(tmp_pa
             permitted = permission_store.learned(opened, run)
             with opened.write() as transaction:
                 permission_store.keep(transaction, permitted)
-        found.append((opened.frame("select * from replica_blocks order by all"), permission.permissions(permitted.grid, ends[-1])))
+        found.append(
+            (opened.frame("select * from replica_blocks order by all"), permitted.permissions().filter(pl.col("until") == ends[-1]))
+        )
         opened.close()
     assert all(one.equals(other) for one, other in zip(*found, strict=True))
 
@@ -125,6 +127,18 @@ def test_what_is_kept_is_one_cycle(tmp_path: Path) -> None:
     rows = opened.rows("select count(*) as n, min(block_started_at) as oldest from replica_blocks")
     opened.close()
     assert rows == [{"n": 12, "oldest": START + BLOCK * 300}]
+
+
+def test_a_late_block_far_back_is_told_by_what_lay_before_it_and_costs_no_more(tmp_path: Path) -> None:
+    opened = Store(tmp_path)
+    put(opened, range(3), fixed(), [0.0, 0.0])
+    put(opened, range(9_000, 9_010), rotating(2), [0.0, 0.0])
+    ends = [START + BLOCK * number for number in (1, 2, 3, *range(9_001, 9_011))]
+    found = permission_store.learned(opened, ends)
+    opened.close()
+    assert [len(near) for near, _ in found.grids] == [3, 10]
+    assert found.permissions().filter(spread="")["permission"].to_list() == ["unseen"] * 9 + ["rotating"] * 4
+    assert max(grid.counts[0].size for _, grid in found.grids) < 700
 
 
 def test_a_split_is_watched_the_same_after_a_restart() -> None:
