@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.guard_effects import with_traps
+from pipeline.inference.charge import added_s
 from pipeline.measure import BLOCK_S, REQUESTS
 from pipeline.metrics import by_name
 
@@ -107,14 +108,14 @@ def _arm(table: Reals, requests: Reals) -> _Arm:
 
 
 def _contrast(name: str, treated: dict[str, _Arm], control: dict[str, _Arm] | None) -> dict[str, Any]:
-    """One metric's paired contrast. Net ITL charges treated with the TTFT it adds over control in the same block."""
+    """One metric's paired contrast. Net ITL charges treated with the TTFT that it adds over control."""
     base = "tpot_s" if name == "net_itl_s" else name
     arm_a = treated[base]
     arm_b = control[base] if control else None
     busy_a = arm_a.num
     if name == "net_itl_s" and control:
-        extra = np.nan_to_num(_divided_means(treated["ttft_s"]) - _divided_means(control["ttft_s"]))
-        busy_a = busy_a + arm_a.n * np.maximum(0.0, extra)
+        first, other = treated["ttft_s"], control["ttft_s"]
+        busy_a = busy_a + arm_a.n * added_s(first.n, first.num, other.n, other.num)
     row = _plain_row(name, _Arm(busy_a, arm_a.den, arm_a.n, arm_a.requests))
     if arm_b is None:
         return {**row, "basis": "none", "note": "no control arm: nothing to compare with"}
@@ -176,7 +177,3 @@ def _coverage(arm: _Arm) -> float:
 
 def _divided(num: Reals, den: Reals) -> Reals:
     return np.divide(num, den, out=np.full_like(num, np.nan), where=den > 0)
-
-
-def _divided_means(arm: _Arm) -> Reals:
-    return _divided(arm.num, arm.n)

@@ -58,17 +58,18 @@ def multiple(days: Reals, needed: float = block_length.LEAST_CONTROL) -> tuple[W
     NaN), from a day of base blocks (see `sums`).
 
     The longest that any metric asks for, so that all may share their blocks. A metric whose neighbors are alike at any length asks for
-    none, but the first: then it is the longest there is. Where control has too few requests for any length, requests decide alone.
+    none, but the first: then it is the longest there is. Where neighbors are hardly alike, or control has too few requests for any length,
+    requests decide alone, block by block.
     """
     control_n, measured = days[:, :, 0, 1, 0], days[:, :, 1:]
     asked, alike = np.ones(len(days), np.int64), np.full((len(days), measured.shape[2]), np.nan)
     for number in range(measured.shape[2]):
         treated, control = (measured[:, :, number, arm][..., 1:3] for arm in range(len(ARMS)))
         found = block_length.choose(treated, control, control_n, needed)
-        is_alike = ~found.is_settled & (found.correlation > block_length.MOST_CORRELATION)
-        alike[is_alike, number] = found.correlation[is_alike]
-        longest = np.where(is_alike & (number == 0), block_length.MULTIPLES[-1], 1)
-        asked = np.maximum(asked, np.where(found.is_settled, found.multiple, longest))
+        alike[found.is_alike, number] = found.correlation[found.is_alike]
+        longest = np.where(found.is_alike & (number == 0), block_length.MULTIPLES[-1], 1)
+        is_longer = found.is_settled & (found.multiple > found.by_requests)
+        asked = np.maximum(asked, np.where(is_longer, found.multiple, longest))
     return asked, alike
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.evidence_families import MEANS, SUMS
+from pipeline.inference.charge import added_s
 from pipeline.inference.contrast import LEAST_REQUESTS, Sums
 from pipeline.inference.strata import Level
 from pipeline.metrics import by_name
@@ -98,10 +99,8 @@ def arm(cells: pl.DataFrame, name: str, strata: Sequence[str], starts: Sequence[
 
 
 def prepared(treated: Sums, control: Sums) -> tuple[Sums, Sums]:
-    """The sums of METRICS made of those of RAW: net ITL charges treated with the TTFT that it adds within a block and stratum."""
+    """The sums of METRICS made of those of RAW: net ITL charges treated with the TTFT that it adds within a stratum."""
     first_a, first_b = (Sums(*(getattr(one, name)[..., _FIRST] for name in SUMS)) for one in (treated, control))
-    known = (first_a.n >= LEAST_REQUESTS) & (first_b.n >= LEAST_REQUESTS)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        added_s = np.where(known, np.maximum(first_a.num / first_a.n - first_b.num / first_b.n, 0.0), 0.0)
+    charge = added_s(first_a.n, first_a.num, first_b.n, first_b.num, LEAST_REQUESTS)
     mine, theirs = (Sums(*(getattr(one, name)[..., _MADE_OF] for name in SUMS)) for one in (treated, control))
-    return mine.charged(added_s[..., None] * _CHARGED), theirs
+    return mine.charged(charge[..., None] * _CHARGED), theirs

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pipeline.inference.charge import added_s
 from pipeline.inference.contrast import LEAST_REQUESTS, Sums
 
 METRICS = ("tpot_s", "ttft_s", "net_itl_s")
@@ -30,14 +31,12 @@ class Grids:
     first: Arms
 
     def arms(self) -> Iterator[Arms]:
-        """Both sides of each of METRICS. Net ITL charges treated with the time to the first token that it adds in a stratum and block."""
+        """Both sides of each of METRICS. Net ITL charges treated with the time to the first token that it adds in a stratum."""
         yield self.busy
         yield self.first
         first, other = self.first
-        known = (first.n >= LEAST_REQUESTS) & (other.n >= LEAST_REQUESTS)
-        added = np.divide(first.num, first.n, out=np.zeros_like(first.n), where=known)
-        added -= np.divide(other.num, other.n, out=np.zeros_like(first.n), where=known)
-        yield self.busy[0].charged(np.maximum(added, 0.0)), self.busy[1]
+        added = added_s(first.n, first.num, other.n, other.num, LEAST_REQUESTS)
+        yield self.busy[0].charged(added), self.busy[1]
 
     def values(self, treated: Sums, without: Sums) -> tuple[Reals, Reals]:
         """The metric of each side by segment; a stratum and block weighs n_T n_C / (n_T + n_C) on both, as in `inference.matching`."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.inference import matching, natural, switchback
+from pipeline.inference.charge import added_s
 from pipeline.inference.contrast import LEAST_REQUESTS, Sums
 from pipeline.inference.natural import Grade, Leaning
 from pipeline.inference.switchback import Pairs
@@ -105,12 +106,10 @@ def _of_metric(pairs: Pairs, metric: int) -> Pairs:
 
 
 def _net(pairs: Pairs) -> Pairs:
-    """Time per output token, the treated arm charged with the time to the first token that it adds in a pair."""
+    """Time per output token, the treated arm charged with the time to the first token that it adds."""
     busy, first = _of_metric(pairs, BUSY), _of_metric(pairs, FIRST)
-    known = (first.treated.n >= LEAST_REQUESTS) & (first.control.n >= LEAST_REQUESTS)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        added = first.treated.num / first.treated.n - first.control.num / first.control.n
-    charged = busy.treated.charged(np.where(known, np.maximum(added, 0.0), 0.0))
+    mine, theirs = first.treated, first.control
+    charged = busy.treated.charged(added_s(mine.n, mine.num, theirs.n, theirs.num, LEAST_REQUESTS))
     return Pairs(charged, busy.control, pairs.numbers, pairs.ended_s)
 
 

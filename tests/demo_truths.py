@@ -24,7 +24,7 @@ LEFT_OUT = {
     "skipped_token_ratio": "a premise, read beside the effect",
     "transfer_per_read": "a premise: no gain below 0 comes of it",
     "gpu_s_per_token_gain": "a cost, which no arm's latency shows",
-    "e2e_gain": "whole time, of which no evidence is kept: net time per token counts no first token that comes earlier",
+    "e2e_gain": "whole time, whose mean is not judged: net time per token counts no first token that comes earlier",
 }
 BY_BATCH = "of a batch size, which break-even answers: the segment as a whole has both"
 POOLED = "of several segments together, which are judged apart"

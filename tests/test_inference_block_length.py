@@ -99,3 +99,11 @@ def test_streams_close_on_their_own() -> None:
     assert np.isnan(closed.sums[1]).all()
     assert held.control_n.tolist() == [0.0, 10.0]
     assert held.blocks.tolist() == [0, 1]
+
+
+def test_blocks_that_few_requests_have_made_long_are_not_lengthened_by_chance() -> None:
+    """A day of half hours tells a correlation to 0.14: one of 0.35 between them is none."""
+    found = chosen(0.7, 0.05, a_minute=2.0)
+    assert (found.by_requests >= 6).all()
+    assert (found.multiple == found.by_requests).mean() > 0.9
+    assert not found.is_alike.any()

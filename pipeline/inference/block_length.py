@@ -29,12 +29,15 @@ Flags = npt.NDArray[np.bool_]
 class Choice:
     """Per stream: how many base blocks to take together, the correlation of neighbors at that length (NaN if untold), whether it holds.
 
-    Where nothing holds, the longest is taken and no action may follow (`uncalibrated`).
+    by_requests: the length that control's requests alone ask for. is_alike: neighbors are alike at every length; then the longest is taken
+    and no action may follow (`uncalibrated`).
     """
 
     multiple: Whole
+    by_requests: Whole
     correlation: Reals
     is_settled: Flags
+    is_alike: Flags
 
 
 def control_needed(share: float | None = None) -> float:
@@ -46,23 +49,28 @@ def choose(treated: Reals, control: Reals, control_n: Reals, needed: float = LEA
     """The shortest length that has enough control requests in the median block and little correlation of neighbors, per stream.
 
     Both arms have shape (streams, blocks, 2), num and den of a ratio of sums; `control_n` (streams, blocks) counts control's requests.
-    Zeros = no data in that block. Decide it on past blocks, when a stream begins anew: a day of 5-minute blocks tells up to an hour.
+    Zeros = no data in that block. Decide it on past blocks, when a stream begins anew: a day of 5-minute blocks tells up to an hour. Where
+    requests alone ask for longer blocks, their correlation may exceed 0.3 by the standard error that so few of them leave it: else chance
+    would lengthen blocks that are long already.
     """
     streams, blocks = control_n.shape
-    multiple = np.full(streams, MULTIPLES[-1], np.int64)
+    multiple, by_requests = np.full((2, streams), MULTIPLES[-1], np.int64)
     correlation = np.full(streams, np.nan)
-    settled = np.zeros(streams, bool)
+    settled, counted, alike = np.zeros((3, streams), bool)
     for length in MULTIPLES:
         if blocks // length < LEAST_BLOCKS and length > 1:
             break
         contrast = _ratio(_together(treated, length)) - _ratio(_together(control, length))
-        found = lag_one(contrast)
+        found, error = lag_one(contrast), 1 / np.sqrt(np.maximum(np.isfinite(contrast).sum(axis=1), 1))
         enough = _median_count(_together(control_n[:, :, None], length)[:, :, 0]) >= needed
-        taken = ~settled & enough & (found <= MOST_CORRELATION)
+        by_requests = np.where(enough & ~counted, length, by_requests)
+        most = MOST_CORRELATION + np.where(counted | (length == 1), 0.0, error)
+        taken = ~settled & enough & (found <= most)
         correlation = np.where(settled, correlation, found)
         multiple = np.where(taken, length, multiple)
-        settled |= taken
-    return Choice(multiple, correlation, settled)
+        settled, counted = settled | taken, counted | enough
+        alike = ~settled & (found > most)
+    return Choice(multiple, by_requests, correlation, settled, alike)
 
 
 def lag_one(contrasts: Reals, span: int = 12) -> Reals:
