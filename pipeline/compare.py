@@ -1,7 +1,6 @@
 """Rows of `cells` in, rows of `effects` out: each lever's treated arm against control, block by block.
 
-The judgement is simple for now: the mean of paired block gains over a trailing window, with an anytime-valid t radius.
-What reads `effects` does not know how they were made: richer statistics replace `_row` and fill `evidence`.
+These are the numbers that people see: the gain over a trailing window, with an anytime-valid t interval. `evidence.py` decides.
 """
 
 from __future__ import annotations
@@ -108,7 +107,10 @@ def _arm(table: Reals, requests: Reals) -> _Arm:
 
 
 def _contrast(name: str, treated: dict[str, _Arm], control: dict[str, _Arm] | None) -> dict[str, Any]:
-    """One metric's paired contrast. Net ITL charges treated with the TTFT that it adds over control."""
+    """One metric's paired contrast: control's blocks weigh as treated's do, so that gain = 1 - value_a / value_b.
+
+    Net ITL charges treated with the TTFT that it adds over control.
+    """
     base = "tpot_s" if name == "net_itl_s" else name
     arm_a = treated[base]
     arm_b = control[base] if control else None
@@ -128,24 +130,23 @@ def _contrast(name: str, treated: dict[str, _Arm], control: dict[str, _Arm] | No
     if not count:
         least = int(min(arm_a.n.max(initial=0), arm_b.n.max(initial=0)))
         return {**row, "note": f"no block has {MIN_REQUESTS_PER_ARM} requests in each arm; at most {least}"}
-    row |= {
-        "value_a": float(busy_a[paired].sum() / arm_a.den[paired].sum()),
-        "value_b": float(arm_b.num[paired].sum() / arm_b.den[paired].sum()),
-    }
-    if not (b[paired] > 0).all():
-        return {**row, "note": "control's value is 0 in some block: no ratio of the two"}
-    return {**row, **_interval(_gains(name, a[paired], b[paired]))}
+    den, level = arm_a.den[paired], b[paired]
+    expected = den * level
+    row |= {"value_a": float(busy_a[paired].sum() / den.sum()), "value_b": float(expected.sum() / den.sum())}
+    if not expected.sum() > 0:
+        return {**row, "note": "control's value is 0: no ratio of the two"}
+    return {**row, **_interval(name, busy_a[paired], expected)}
 
 
-def _gains(name: str, a: Reals, b: Reals) -> Reals:
-    return a / b - 1 if by_name()[name].better == "higher" else 1 - a / b
-
-
-def _interval(gains: Reals) -> dict[str, float | None]:
-    mean = float(gains.mean())
-    radius = avt_radius(len(gains), float(gains.var(ddof=1))) if len(gains) > 2 else float("inf")
+def _interval(name: str, got: Reals, expected: Reals) -> dict[str, float | None]:
+    """The gain of what treated's blocks got over what control's level gives the same requests, and its anytime-valid interval."""
+    sign = -1.0 if by_name()[name].better == "higher" else 1.0
+    share = len(got) / expected.sum()
+    gain = sign * float(1 - got.sum() / expected.sum())
+    rest = (sign * (expected - got) - gain * expected) * share
+    radius = avt_radius(len(got), float((rest**2).sum() / (len(got) - 1))) if len(got) > 2 else float("inf")
     known = np.isfinite(radius)
-    return {"gain": mean, "gain_low": mean - radius if known else None, "gain_high": mean + radius if known else None}
+    return {"gain": gain, "gain_low": gain - radius if known else None, "gain_high": gain + radius if known else None}
 
 
 def _premise(name: str, treated: dict[str, _Arm]) -> dict[str, Any]:

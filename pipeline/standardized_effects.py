@@ -1,7 +1,7 @@
 """A lever's cells of a window and the weights of its strata in, rows of effects by group out: pooled, by stratum and standardized together.
 
-Weights are fixed before the window, so a shift of the mix is no effect. Point estimates are of the window's sums; the interval is the
-anytime-valid t of its blocks' standardized contrasts (docs/statistics.md).
+Weights are fixed before the window, so a shift of the mix is no effect. The gain is of the window's sums; its anytime-valid t interval is
+of what each block moves it by (docs/statistics.md).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.inference import matching, standardize, strata
+from pipeline.inference import standardize, strata
 from pipeline.inference.contrast import Sums
+from pipeline.inference.interval import LEAST_BLOCKS, avt_radius
 from pipeline.inference.standardize import LEAST_COVERAGE, LEAST_TREATED, Mix
 from pipeline.inference.strata import of_nodes, summed
 from pipeline.lever_cells import METRICS, SIGN, Groups, arm, node_names, prepared
@@ -51,10 +52,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Both arms' sums of the window at one level, by node and metric, and where they belong."""
+    """Both arms' sums of the window at one level, by node and metric, the same by block, and where they belong."""
 
     treated: Sums
     control: Sums
+    blocks: tuple[Sums, ...]
     weight: Reals
     nodes_of: tuple[Whole, ...]
     names: list[str]
@@ -74,32 +76,18 @@ def effects(
     mine, theirs = (arm(cells, name, among.strata, starts) for name in (arm_a, CONTROL))
     inside = np.array([window.since <= start < window.until for start in starts])
     found = strata.series(mine, theirs, weight, among.levels, prepared, SIGN)
-    gains = _intervals(found.difference[:, inside], found.share[:, inside], alpha)
     counted = np.isfinite(found.difference[:, inside]).sum(axis=1)
     common = {"lever": lever, "arm_a": arm_a, "arm_b": CONTROL, "since": window.since, "until": window.until, "method": METHOD}
     rows = [
-        {**common, **row, "blocks": int(counted[group, metric]), **dict(zip(("gain_low", "gain_high"), gains[group, metric], strict=True))}
-        for group, metric, row in _mixes(mine, theirs, weight, among, inside)
+        {**common, **row, "blocks": int(counted[group, metric])}
+        for group, metric, row in _mixes(mine, theirs, weight, among, inside, alpha)
     ]
     blocks = int(inside.sum())
     return pl.DataFrame([_noted(row, blocks, window.weighed) for row in rows], schema=SCHEMA)
 
 
-def _intervals(difference: Reals, share: Reals, alpha: float) -> dict[tuple[int, int], tuple[float | None, float | None]]:
-    """The low and the high end of each group's and metric's gain; None where it is not bounded."""
-    told = np.isfinite(share)
-    means = np.where(told, share, 0.0).sum(axis=1) / np.maximum(told.sum(axis=1), 1)
-    ends: dict[tuple[int, int], tuple[float | None, float | None]] = {}
-    for metric in range(len(METRICS)):
-        _, low, high = matching.intervals(difference[:, :, metric], means[:, metric], alpha, sign=float(SIGN[metric]))
-        known = np.isfinite(low) & np.isfinite(high)
-        for group in range(len(difference)):
-            ends[group, metric] = (float(low[group]), float(high[group])) if known[group] else (None, None)
-    return ends
-
-
 def _mixes(
-    mine: Sums, theirs: Sums, weight: Reals, among: Groups, inside: npt.NDArray[np.bool_]
+    mine: Sums, theirs: Sums, weight: Reals, among: Groups, inside: npt.NDArray[np.bool_], alpha: float
 ) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """(group, metric, what the window's sums say) of each group that has requests of the arm."""
     sides = [_sides(mine, theirs, weight, among, number, inside) for number in range(len(among.levels))]
@@ -113,20 +101,21 @@ def _mixes(
                 yield (
                     group,
                     metric,
-                    {"segment": among.names[group], **_mixed(sides[number], group, metric), "strata_keys": among.keys[number]},
+                    {"segment": among.names[group], **_mixed(sides[number], group, metric, alpha), "strata_keys": among.keys[number]},
                 )
 
 
 def _sides(mine: Sums, theirs: Sums, weight: Reals, among: Groups, number: int, inside: npt.NDArray[np.bool_]) -> _Sides:
     level = among.levels[number]
     whole = prepared(of_nodes(mine, level.nodes), of_nodes(theirs, level.nodes))
-    treated, control = (Sums(*(getattr(side, name)[:, inside].sum(axis=1) for name in Sums.__slots__)) for side in whole)
+    blocks = tuple(Sums(*(getattr(side, name)[:, inside] for name in Sums.__slots__)) for side in whole)
+    treated, control = (Sums(*(getattr(side, name).sum(axis=1) for name in Sums.__slots__)) for side in blocks)
     order = np.argsort(level.groups, kind="stable")
     nodes_of = tuple(np.split(order, np.flatnonzero(np.diff(level.groups[order])) + 1))
-    return _Sides(treated, control, summed(weight, level.nodes), nodes_of, node_names(among, number))
+    return _Sides(treated, control, blocks, summed(weight, level.nodes), nodes_of, node_names(among, number))
 
 
-def _mixed(sides: _Sides, group: int, metric: int) -> dict[str, Any]:
+def _mixed(sides: _Sides, group: int, metric: int, alpha: float) -> dict[str, Any]:
     """What one group's strata show of a metric; a stratum with fewer than 20 requests in an arm shows nothing."""
     nodes = sides.nodes_of[group]
     enough = (sides.treated.n[nodes, metric] >= LEAST_TREATED) & (sides.control.n[nodes, metric] >= LEAST_TREATED)
@@ -138,8 +127,27 @@ def _mixed(sides: _Sides, group: int, metric: int) -> dict[str, Any]:
     return {
         "metric": METRICS[metric], "n_a": int(sides.treated.n[nodes, metric].sum()), "n_b": int(sides.control.n[nodes, metric].sum()),
         "value_a": _known(values[0]), "value_b": _known(values[1]), "pooled_gain": _known(pooled), **_shown(told),
+        **_ends(sides, nodes[enough], metric, told.standardized, alpha),
         "strata_segments": [sides.names[node] for node in nodes.tolist()],
     }  # fmt: skip
+
+
+def _ends(sides: _Sides, nodes: Whole, metric: int, gain: float, alpha: float) -> dict[str, float | None]:
+    """The interval of a standardized gain: its variance is that of what each block adds to it (the delta method, blocks as clusters)."""
+    (a, b), sign = ((side.num[nodes, :, metric], side.den[nodes, :, metric]) for side in sides.blocks), SIGN[metric]
+    told = (a[1] > 0).any(axis=0) & (b[1] > 0).any(axis=0)
+    count = int(told.sum())
+    unknown: dict[str, float | None] = {"gain_low": None, "gain_high": None}
+    if count < LEAST_BLOCKS or not np.isfinite(gain):
+        return unknown
+    value_a, value_b = (side[0].sum(axis=1, keepdims=True) / side[1].sum(axis=1, keepdims=True) for side in (a, b))
+    moved_a, moved_b = (
+        (side[0] - value * side[1]) * count / side[1].sum(axis=1, keepdims=True) for side, value in ((a, value_a), (b, value_b))
+    )
+    share = sides.weight[nodes, None] / sides.weight[nodes].sum()
+    moved = (sign * share * (moved_b * value_a / value_b**2 - moved_a / value_b)).sum(axis=0)[told]
+    radius = float(avt_radius(np.array(count), np.array((moved**2).sum() / (count - 1)), alpha))
+    return {"gain_low": gain - radius, "gain_high": gain + radius} if np.isfinite(radius) else unknown
 
 
 def _shown(told: Mix) -> dict[str, Any]:
@@ -155,6 +163,8 @@ def _noted(row: dict[str, Any], blocks: int, weighed: str | None) -> dict[str, A
     said = _unknown(row, blocks)
     if row["is_misleading"]:
         said.insert(0, _misleading(row))
+    elif row["gain"] is not None and row["pooled_gain"] * row["gain"] < 0:
+        said.insert(0, f"pooled {row['pooled_gain']:+.1%} is of this window's traffic, in both arms; the weights are of other traffic")
     return {**row, "basis": "control" if row["n_b"] else "none", "note": "; ".join([*said, *([weighed] if weighed else [])]) or None}
 
 

@@ -224,9 +224,7 @@ def test_every_body_that_is_refused_counts_once(
     assert receiver.noted == [Note("10.0.0.7", "traces", NOW, reason)]
 
 
-@pytest.mark.parametrize(
-    "content", [bytes(1001), *(packed(bytes(size)) for packed in (gzipped, zstd) for size in (1001, 10_000_000))]
-)
+@pytest.mark.parametrize("content", [bytes(1001), *(packed(bytes(size)) for packed in (gzipped, zstd) for size in (1001, 10_000_000))])
 @pytest.mark.parametrize("kind", [api.PROTOBUF, api.JSON])
 def test_a_body_beyond_the_bound_as_sent_or_as_inflated_is_413(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, content: bytes, kind: str

@@ -179,3 +179,12 @@ def test_a_shift_of_the_mix_alarms_in_the_pooled_stream_and_never_in_the_standar
     assert not any(alarmed for alarmed, _ in days)
     assert all(abs(gain - 0.10) < 0.01 for _, gain in days)
     assert all(watched(seed, standardized=False)[0] for seed in range(2))
+
+
+def test_arms_of_one_mix_are_not_said_to_mislead_because_other_traffic_had_other_weights() -> None:
+    """Both arms have 3 : 1 of the strata, the weights are of a day with 1 : 9: pooled and standardized differ, and neither lies."""
+    control = np.array([[30.0, 30.0], [10.0, 10.0]]) * 100
+    treated = control * np.array([[1.3, 1.0], [0.6, 1.0]]) * 3
+    found = standardize.mix(treated, control, np.array([0.1, 0.9]))
+    assert found.pooled < 0 < found.standardized
+    assert not found.is_misleading

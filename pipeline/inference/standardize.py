@@ -43,8 +43,8 @@ class Total:
 class Mix:
     """The three readings of one effect (gains, ratio): of pooled sums, of each stratum, and standardized; and whether the mix misleads.
 
-    `is_misleading` says that pooled differs from standardized by more than 1 %, and lies outside what any stratum shows or on the other
-    side of 0 (Simpson).
+    `is_misleading` says that pooled differs by more than 1 % from standardized, and from what it were if both arms had the same mix, and
+    lies outside what any stratum shows or on the other side of 0 (Simpson).
     """
 
     pooled: float
@@ -128,7 +128,9 @@ def mix(treated: Reals, control: Reals, weight: Reals, sign: float = 1.0) -> Mix
         return Mix(float(whole), gains, float("nan"), coverage, False)
     overall = float((weight[told] * gains[told]).sum() / coverage)
     outside = not gains[told].min() <= whole <= gains[told].max()
-    misleads = abs(whole - overall) > SAME_RATIO and (outside or whole * overall < 0)
+    expected = treated[told, 1] * control[told, 0] / control[told, 1]  # of control, had it treated's mix
+    alike = sign * (1 - treated[told, 0].sum() / expected.sum())
+    misleads = min(abs(whole - overall), abs(whole - alike)) > SAME_RATIO and (outside or whole * overall < 0)
     return Mix(float(whole), gains, overall, coverage, bool(misleads))
 
 
