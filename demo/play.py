@@ -24,9 +24,10 @@ TICK_S = 1.0
 
 @dataclass(slots=True)
 class Played:
-    """What was sent, and how many of it the receiver said it rejected."""
+    """What was sent, how many of it the receiver said it rejected, and up to which moment, in Unix nanoseconds, it tells what happened."""
 
     requests: int = 0
+    until_ns: int = 0
     items: Counter[str] = field(default_factory=Counter)
     rejected: int = 0
 
@@ -103,7 +104,7 @@ class _Run:
         self._fleet, self._sender, self.stop = plan.fleet(), sender, stop
         self._telemetry = Telemetry(plan.scenario.disorder, plan.began_ns)
         self._until_ns = unix_ns(plan.now) - int(plan.hours * HOUR_NS)
-        self.played = Played()
+        self.played = Played(until_ns=self._until_ns)
 
     @property
     def pages(self) -> Mapping[str, str]:
@@ -122,7 +123,7 @@ class _Run:
                 return
             self.played.rejected += self._sender.send(body)
             self.played.items[body.signal] += body.items
-        self.played.requests = self._fleet.requests
+        self.played.requests, self.played.until_ns = self._fleet.requests, at_ns
 
 
 def _history(run: _Run, plan: Plan, say: Callable[[str], None], clock: Callable[[], float]) -> None:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from demo import questions
+from demo.play import HOUR_NS, Plan, Played, unix_ns
 from demo.scenarios.layout import Scenario, Truth
 
 
@@ -29,6 +30,20 @@ def recorded(scenario: Scenario, folder: Path, began: datetime) -> Iterator[str]
     """What to do with a scenario that was written to files, and what is true of it."""
     yield f"Load it with `leverwatch load {folder} --data ./recorded`; hour 0 of {scenario.name} is {began:%Y-%m-%d %H:%M} UTC."
     yield from _truths(scenario, began, "--data ./recorded")
+
+
+def cut_short(plan: Plan, played: Played, for_s: float | None) -> str | None:
+    """What is said of a demo that ended, after `for_s` where it was to, while its history was being played; None where that was whole."""
+    left = (unix_ns(plan.now) - played.until_ns) / HOUR_NS
+    if left <= 0:
+        return None
+    turns = [truth.from_hour for truth in plan.scenario.truth if truth.after is not None and truth.from_hour is not None]
+    before_h = plan.hours - plan.scenario.hours
+    of = f"the scenario's change at hour {before_h + min(turns):g}" if turns else "the scenario"
+    is_early = not turns or plan.hours - left <= before_h + min(turns)
+    longer = f"; give a longer --for than {for_s:g}" if for_s else ""
+    ended = f"Ended at hour {plan.hours - left:.1f} of the history's {plan.hours:g}"
+    return f"{ended}: no verdict of {of} {'can' if is_early else 'need'} be there yet{longer}."
 
 
 def _truths(scenario: Scenario, began: datetime, store: str) -> Iterator[str]:

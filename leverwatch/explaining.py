@@ -9,12 +9,18 @@ import polars as pl
 
 from leverwatch.engine_room import EngineRoom
 from pipeline.explain import ranked, sizes
-from pipeline.explain_intervals import with_intervals
+from pipeline.explain_intervals import with_intervals, without
 from queries import explain_blocks
 from queries.explain import LIMIT_KEYS, Comparison, ExplainError, comparison
 from queries.sandbox import SqlError
 
 MOST_ROWS = 300_000
+UNFIT = {
+    "memory_limit": "no interval: it takes more memory than [sql] limit_bytes",
+    "time_limit": "no interval: it takes longer than [sql] limit_s",
+    "too_large": "no interval: the period has too many blocks of 5 minutes",
+}
+"""What a sandbox's limit on the sums by block means to who asks: the ranking stands without them."""
 COLUMNS = "select column_name, data_type from duckdb_columns() where table_name = 'requests' order by column_index"
 
 
@@ -51,12 +57,17 @@ def explain(
 
 
 def _with_intervals(room: EngineRoom, asked: Comparison, found: pl.DataFrame, counted: pl.DataFrame) -> pl.DataFrame:
-    """The rows with an interval for the differences of numbers, from sums of blocks."""
+    """The rows with an interval for the differences of numbers, from sums of blocks; where those do not fit, a note says so."""
     numbers = [
         explain_blocks.limits(row) for row in found.iter_rows(named=True) if row["median_a"] is not None or row["median_b"] is not None
     ]
     sql, params = explain_blocks.statement(asked, numbers)
-    blocks = room.sandbox.run(sql, params, MOST_ROWS).frame()
+    try:
+        blocks = room.sandbox.run(sql, params, MOST_ROWS).frame()
+    except SqlError as error:
+        if error.code not in UNFIT:
+            raise
+        return without(found, UNFIT[error.code])
     return with_intervals(found, counted, blocks, [one.key for one in numbers])
 
 

@@ -19,6 +19,11 @@ from queries.store import Store
 
 BLOCK = timedelta(seconds=BLOCK_S)
 CYCLE = timedelta(days=1)
+TURNED_AT = (
+    pl.when(pl.col("turned_blocks") > 0)
+    .then(pl.col("until") - pl.duration(seconds=BLOCK_S * pl.col("turned_blocks") * pl.col("blocks_together").fill_null(1)))
+    .alias("turned_at")
+)
 LIMIT_SUMS = 1_000_000  # strata times blocks that are in memory together
 
 
@@ -27,8 +32,8 @@ def effects(
 ) -> pl.DataFrame:
     """Effects of a lever, a row per segment and metric: with `by` or `total` standardized over the judging segments beneath.
 
-    Without either and without a period the newest that were judged, and what `disabled_in_place` is against control. `until` is the end of
-    the newest block where it is not given, `since` 24 blocks before.
+    Without either and without a period the newest that were judged, with `turned_at`, the moment since which the lever may be worse, and
+    what `disabled_in_place` is against control. `until` is the end of the newest block where it is not given, `since` 24 blocks before.
 
     Raises:
         ReportError: there is no such lever, no such key, or the period is empty or too long.
@@ -41,7 +46,7 @@ def effects(
         return _descriptive(store, lever, by, window(store, lever, since, until))
     if by or total or since or until:
         return standardized(store, lever, tuple(by) if by or total else None, window(store, lever, since, until))
-    newest = believed.with_belief(store.frame(files.question("effect_newest"), {"lever": lever}))
+    newest = believed.with_belief(store.frame(files.question("effect_newest"), {"lever": lever})).with_columns(TURNED_AT)
     off = _off_in_place(store, lever)
     told = off.select(name for name in off.columns if name in newest.columns)
     return newest if off.is_empty() else pl.concat([newest, told], how="diagonal_relaxed")

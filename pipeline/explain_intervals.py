@@ -54,6 +54,14 @@ def with_intervals(
     return ranked.hstack(added).with_columns(pl.lit(count, pl.Int64).alias("blocks"), pl.lit(times(blocks), pl.String).alias("times"))
 
 
+def without(ranked: pl.DataFrame, why: str) -> pl.DataFrame:
+    """The ranked rows with the columns of `with_intervals`, none of them known; the `note` of each number says why."""
+    nothing = pl.DataFrame(schema=SCHEMA | {"blocks": pl.Int64, "times": pl.String}).clear(len(ranked))
+    is_number = pl.col("median_a").is_not_null() | pl.col("median_b").is_not_null()
+    said = pl.concat_str("note", pl.lit(why), separator="; ", ignore_nulls=True)
+    return ranked.hstack(nothing).with_columns(pl.when(is_number).then(said).otherwise("note").alias("note"))
+
+
 def times(blocks: pl.DataFrame) -> str | None:
     """The word on two sets of which one ends before the other begins; None where they overlap."""
     ends = {

@@ -34,16 +34,19 @@ def statement(asked: Comparison, keys: Sequence[Thresholds]) -> tuple[str, dict[
     second percentile (`k0_below0_a`).
     """
     params: dict[str, Any] = {}
-    items = [item for which in "ab" for item in (f"min(started_at) filter (where is_{which}) as first_{which}",
-                                                 f"max(started_at) filter (where is_{which}) as last_{which}")]  # fmt: skip
+    items = [
+        f"{how}(case when is_{which} then started_at end) as {end}_{which}"
+        for which in "ab"
+        for how, end in (("min", "first"), ("max", "last"))
+    ]
     for place, one in enumerate(keys):
         for which, limits in (("a", one.a), ("b", one.b)):
             items += _sums(f"k{place}", one.key, which)
             for number, limit in enumerate(limits):
                 name = f"k{place}_limit{number}_{which}"
                 params[name] = limit
-                counted = f'is_{which} and "{one.key}" <= ${name}::double'
-                items.append(f"count(*) filter (where {counted})::double as k{place}_below{number}_{which}")
+                counted = f'case when is_{which} and "{one.key}" <= ${name}::double then 1 end'
+                items.append(f"count({counted})::double as k{place}_below{number}_{which}")
     chosen = f"select *, {looked('a')} as is_a, {looked('b')} as is_b from sets, sizes where {looked('a')} or {looked('b')}"
     block = f"time_bucket(to_seconds({BLOCK_S}), started_at)"
     sql = f"with {asked.sets}, chosen as ({chosen}) select {block} as block, {', '.join(items)} from chosen group by 1 order by 1"
@@ -51,12 +54,13 @@ def statement(asked: Comparison, keys: Sequence[Thresholds]) -> tuple[str, dict[
 
 
 def _sums(name: str, key: str, which: str) -> list[str]:
+    # No `filter (where ...)`: each would have a copy of every column of a chunk, which for 13 keys is more than a sandbox's 1 GiB.
     num, den, known = RATIOS.get(key, (f'"{key}"', "1", "true"))
-    here = f"is_{which} and {num} is not null and {known}"
+    here = f"case when is_{which} and {num} is not null and {known} then"
     return [
-        f'count("{key}") filter (where is_{which})::double as {name}_n_{which}',
-        f"coalesce(sum({num}) filter (where {here}), 0)::double as {name}_num_{which}",
-        f"coalesce(sum({den}) filter (where {here}), 0)::double as {name}_den_{which}",
+        f'count(case when is_{which} then "{key}" end)::double as {name}_n_{which}',
+        f"coalesce(sum({here} {num} end), 0)::double as {name}_num_{which}",
+        f"coalesce(sum({here} {den} end), 0)::double as {name}_den_{which}",
     ]
 
 

@@ -20,7 +20,7 @@ from queries.parts import quoted, relation_sql
 
 BATCH_ROWS = 2048
 NAMES_HINT = "SHOW TABLES lists the tables, DESCRIBE <table> their columns"
-MEMORY_HINT = "aggregate further, read fewer columns, or narrow started_at"
+MEMORY_HINT = "aggregate further, read fewer columns, narrow started_at, or raise [sql] limit_bytes"
 # Arrow has no counterpart for these, or one that other readers refuse: they leave as DuckDB's own text.
 _AS_TEXT = frozenset({"interval", "time with time zone", "bit", "union", "bignum", "uhugeint", "variant", "geometry", "time_ns"})
 

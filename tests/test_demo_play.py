@@ -13,8 +13,8 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from demo import scenarios
-from demo.play import Plan, play
+from demo import scenarios, telling
+from demo.play import Plan, Played, play, unix_ns
 from demo.sender import EXPORTS, Sender, SendError
 from demo.telemetry import Body, Signal
 
@@ -177,6 +177,22 @@ def test_playing_stops_in_the_middle_of_history(receiver: Receiver) -> None:
     receiver.then = lambda exports: stop.set() if exports == 2 else None
     played = play(short(5), receiver.address, say=said.append, stop=stop)
     assert (sum(played.items.values()) > 512, len(receiver.bodies), said) == (True, 2, [])
+    assert played.until_ns < unix_ns(NOW)
+
+
+@pytest.mark.parametrize(
+    ("left_h", "said"),
+    [
+        (12, "Ended at hour 8.0 of the history's 20: no verdict of the scenario's change at hour 15 can be there yet"),
+        (1, "Ended at hour 19.0 of the history's 20: no verdict of the scenario's change at hour 15 need be there yet"),
+    ],
+)
+def test_a_demo_that_ends_within_its_history_says_so(left_h: float, said: str) -> None:
+    plan = Plan(scenarios.load("batch-grows"), 20, NOW, 1)
+    until_ns = unix_ns(NOW - timedelta(hours=left_h))
+    assert telling.cut_short(plan, Played(until_ns=until_ns), 75) == f"{said}; give a longer --for than 75."
+    assert telling.cut_short(plan, Played(until_ns=until_ns), None) == f"{said}."
+    assert telling.cut_short(plan, Played(until_ns=unix_ns(NOW)), 75) is None
 
 
 def test_stopping_ends_the_wait_for_a_receiver_that_is_away() -> None:

@@ -15,6 +15,7 @@ from fastapi import Depends, FastAPI
 
 from dashboards import answers
 from leverwatch.cli import effects, missing
+from leverwatch.cli.main import main
 from leverwatch.cli.report import long_form
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
@@ -86,6 +87,37 @@ def test_an_answer_without_rows_keeps_its_columns() -> None:
 def test_effects_are_shown_by_key_without_columns_that_say_nothing() -> None:
     shown = effects.shown(pl.DataFrame([EFFECT | {"segment": json.dumps(SEGMENT)}]))
     assert shown.rows(named=True) == [{"model": "m", "hardware": "h100", "metric": "tpot_s", "n_a": 3, "gain": 0.1235}]
+
+
+def test_a_terminal_gets_an_effect_s_few_columns_and_the_arm_where_it_is_not_treated() -> None:
+    long = EFFECT | {"segment": json.dumps(SEGMENT), "arm_a": "treated", "coverage": 1.0, "note": "n", "basis": "control"}
+    both = pl.DataFrame([long, long | {"arm_a": "disabled_in_place"}])
+    assert effects.short(effects.shown(both.head(1))).columns == ["model", "hardware", "metric", "n_a", "gain", "basis", "note"]
+    assert effects.short(effects.shown(both))["arm_a"].to_list() == ["treated", "disabled_in_place"]
+    assert "coverage" in effects.shown(both).columns
+
+
+def test_effects_of_some_metrics_are_asked_for_by_name_and_an_unknown_one_is_refused() -> None:
+    frame = pl.DataFrame([EFFECT, EFFECT | {"metric": "net_itl_s"}])
+    assert effects.of_metrics(frame, ["net_itl_s", "ttft_s_p95"])["metric"].to_list() == ["net_itl_s"]
+    assert len(effects.of_metrics(frame, ())) == 2
+    with pytest.raises(ReportError, match="metric 'net_itl' is unknown; did you mean 'net_itl_s'"):
+        effects.of_metrics(frame, ["net_itl"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--gain-on", "0.1"], "--gain-on is taken with --widening only"),
+        (["--widening", "--metric", "tpot_s"], "--metric is not taken with --widening"),
+        (["--break-even", "--wide"], "--wide is not taken with --break-even"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    tmp_path: Path, asked: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["effects", "--data", str(tmp_path), "--lever", "speculation", *asked]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_an_unknown_key_of_effects_is_refused_and_not_taken_for_no_effect(room: EngineRoom) -> None:

@@ -16,15 +16,17 @@ from fastapi import FastAPI
 
 from leverwatch import explain_api
 from leverwatch.cli.main import main
-from leverwatch.config import Config
+from leverwatch.config import Config, SqlConfig
 from leverwatch.engine_room import EngineRoom
 from leverwatch.explaining import explain
 from leverwatch.remote import Remote
 from queries import explain as sets
 from queries.explain import ExplainError
 from queries.report import ReportError
+from queries.results import SqlResult
 from queries.sandbox import SqlError
 
+MANY = ("ttft_s", "tpot_s", "decode_s", "prefill_s", "queue_s", "kv_usage", "temperature", "gpu_s", "stall_s")
 FOUR_HOURS = """
 insert into requests_hot by name
 select
@@ -88,6 +90,37 @@ def test_the_condition_that_is_named_holds_for_the_share_that_is_said(room: Engi
     of_set = f"select avg(({found['condition']})::int) as share from requests where replica = '{{}}' and e2e_s is not null"
     for name, share in (("replica-5", found["share_a"]), ("replica-6", found["share_b"])):
         assert room.sandbox.run(of_set.format(name)).rows() == [[pytest.approx(share)]]
+
+
+def test_every_number_has_an_interval_with_half_of_a_sandbox_s_memory(folder: Path) -> None:
+    """The sums by block of all keys at once: with a `filter` for each they took more than the 1 GiB of a sandbox."""
+    room = EngineRoom(folder, Config(sql=SqlConfig(limit_bytes=640 << 20)))
+    with room.store.write() as transaction:
+        columns = ", ".join(f"(hash(i, '{name}') % 997) / 997 as {name}" for name in MANY)
+        transaction.execute(FOUR_HOURS.replace("prompt_tokens,", f"prompt_tokens, {columns},", 1).replace("'r' || i", "'m' || i"))
+    frame = explain(room, "treated:speculation", "disabled_in_place:speculation", by=(*MANY, "prompt_tokens", "output_tokens", "e2e_s"))
+    room.close()
+    assert len(frame) == len(MANY) + 3
+    assert frame["mean_gap_low"].null_count() == 0
+
+
+def test_where_intervals_do_not_fit_the_ranking_stands_and_says_so(room: EngineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = explain(room, "slow", by=("replica", "e2e_s", "output_tokens"))
+
+    answer = room.sandbox.run
+
+    def run(sql: str, *more: Any) -> SqlResult:
+        if "as first_a" in sql:
+            raise SqlError("Out of Memory Error", "memory_limit")
+        return answer(sql, *more)
+
+    monkeypatch.setattr(room.sandbox, "run", run)
+    frame = explain(room, "slow", by=("replica", "e2e_s", "output_tokens"))
+    assert frame.columns == whole.columns
+    assert frame["key"].to_list() == whole["key"].to_list()
+    told = "no interval: it takes more memory than [sql] limit_bytes"
+    assert (row(frame, "e2e_s")["note"], row(frame, "replica")["note"]) == (f"defines the sets; {told}", None)
+    assert frame["mean_gap_low"].null_count() == len(frame)
 
 
 def test_arms_are_sets_by_the_name_of_their_lever(room: EngineRoom) -> None:
@@ -223,11 +256,22 @@ def test_effects_that_are_not_there_are_said_and_an_unknown_lever_is_refused(fol
 def test_effects_are_printed_with_their_interval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     opened = EngineRoom(folder, Config())
     found = {"lever": "speculation", "segment": '{"model":"chat"}', "metric": "tpot_s", "gain": 0.25, "gain_low": 0.2, "gain_high": 0.3}
-    found |= {"arm_a": "treated", "blocks": 24, "n_a": 200, "n_b": 210, "method": "t", "basis": "control", "coverage": 1.0}
+    found |= {
+        "arm_a": "treated",
+        "blocks": 24,
+        "n_a": 200,
+        "n_b": 210,
+        "method": "t",
+        "basis": "control",
+        "coverage": 1.0,
+        "turned_blocks": 3,
+        "blocks_together": 2,
+    }
     times = {"since": datetime(2026, 11, 29, 8, tzinfo=UTC), "until": datetime(2026, 11, 29, 10, tzinfo=UTC)}
     with opened.store.write() as transaction:
         transaction.insert("effects", pl.DataFrame([found | times]))
     opened.close()
     assert main(["effects", "--lever", "speculation", "--data", str(folder), "--format", "json"]) == 0
     (told,) = json.loads(capsys.readouterr().out)
+    assert told["turned_at"] == "2026-11-29T09:30:00+00:00"
     assert (told["segment"], told["gain"], told["gain_low"], told["gain_high"]) == ('{"model":"chat"}', 0.25, 0.2, 0.3)

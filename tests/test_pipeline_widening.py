@@ -42,8 +42,8 @@ def test_the_gain_is_that_of_the_contrasts_and_holds_at_any_look() -> None:
 @pytest.mark.parametrize(
     ("blocks", "missing"),
     [
-        (week(gain=0.2, at_peak=-0.1), "gain at the highest tenth of load"),
-        (week(gain=0.03, at_peak=0.03), "5.0% is asked for"),
+        (week(gain=0.2, at_peak=-0.1), "at the highest tenth of load the gain is at least"),
+        (week(gain=0.03, at_peak=0.03), "at least 5.0 % is asked for"),
         (week(blind_above=1300), "of the week's highest"),
         (week(blind_above=1300), "load deciles [8, 9, 10]"),
         (replace(week(), in_epoch=np.arange(8 * PER_DAY) > 8 * PER_DAY - 100), "8.2 h of a cycle of 24 h"),

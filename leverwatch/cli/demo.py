@@ -64,9 +64,11 @@ def run(args: argparse.Namespace) -> int:
             scrapes = {name: shown.url(name) for name in play.replicas(plan.scenario)}
             server = _started(folder, args.port, _config(receiver.url, secret, scrapes))
             try:
-                _play(args, plan, _addresses(server), shown, stop)
+                played = _play(args, plan, _addresses(server), shown, stop)
             finally:
                 _stop(server)
+    if played and (said := telling.cut_short(plan, played, args.for_s)):
+        _say(said)
     return 0
 
 
@@ -94,9 +96,11 @@ def _plan(args: argparse.Namespace, now: datetime) -> play.Plan:
     return play.Plan(trace.fleet, TRACE_HISTORY_HOURS, now, args.seed, trace.again)
 
 
-def _play(args: argparse.Namespace, plan: play.Plan, addresses: dict[str, str], shown: pages.Pages, stop: threading.Event) -> None:
+def _play(
+    args: argparse.Namespace, plan: play.Plan, addresses: dict[str, str], shown: pages.Pages, stop: threading.Event
+) -> play.Played | None:
     if stop.is_set():
-        return
+        return None
     _say("\n".join(telling.where_to_look(plan.scenario, addresses["url"], plan.began)))
     judged = {one.lever for one in policy.shipped()}
     if unjudged := sorted({truth.lever for truth in plan.scenario.truth} - judged):
@@ -105,7 +109,7 @@ def _play(args: argparse.Namespace, plan: play.Plan, addresses: dict[str, str], 
         ender = threading.Timer(args.for_s, stop.set)
         ender.daemon = True
         ender.start()
-    play.play(plan, addresses["otlp_grpc"], say=_say, stop=stop, speed=args.speed, show=shown.show)
+    return play.play(plan, addresses["otlp_grpc"], say=_say, stop=stop, speed=args.speed, show=shown.show)
 
 
 def _config(hook: str, secret: str, scrapes: dict[str, str]) -> str:

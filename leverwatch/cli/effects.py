@@ -10,9 +10,11 @@ from typing import Any
 
 import polars as pl
 
+from alerts.levers import unknown
 from leverwatch.cli import common
 from leverwatch.connection import names
 from leverwatch.lever_questions import GAIN_ON
+from pipeline.metrics import judged
 from pipeline.segments import CELL_SEGMENT_KEYS
 from queries.report import ReportError
 
@@ -29,6 +31,11 @@ UNSHOWN = (
     "strata_gains",
     "blocks_by_load",
 )
+SHOWN = (
+    "metric", "arm_a", "n_a", "n_b", "value_a", "value_b", "gain", "gain_low", "gain_high", "pooled_gain", "is_misleading", "believed",
+    "turned_at", "blocks", "basis", "permission", "note",
+)  # fmt: skip
+"""What a terminal gets of an effect, beside the keys of its segment; `pooled_gain` and `is_misleading` are of groups of segments."""
 ALL = "(all)"
 UNSHOWN_BANDS = ("lever", "segment", "buckets", "blocks", "gains", "gains_low", "gains_high", "signs", "line_point")
 
@@ -44,12 +51,15 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--total", action="store_true", help="one row per metric of all the lever's traffic, standardized likewise")
     parser.add_argument("--since", metavar="T", help="ISO 8601 (no offset: UTC) or an age such as 24h; default: 24 blocks before --until")
     parser.add_argument("--until", metavar="T", help="exclusive, as --since; default: the end of the newest block")
+    told = "only these metrics, such as net_itl_s,ttft_s_p95 (default: every one that has effects)"
+    parser.add_argument("--metric", default="", metavar="NAME,...", help=told)
+    parser.add_argument("--wide", action="store_true", help="every column in the table; files and JSON always have them")
     told = "instead, up to which batch or length the lever pays, and from which it loses, or that it is not resolved yet"
     parser.add_argument("--break-even", action="store_true", help=told)
     told = "instead, per segment whether the lever may be advised for more of its traffic, and what is missing, in numbers"
     parser.add_argument("--widening", action="store_true", help=told)
     told = f"with --widening: the gain, as a ratio, that is asked for (default: {GAIN_ON:g})"
-    parser.add_argument("--gain-on", type=float, default=GAIN_ON, metavar="RATIO", help=told)
+    parser.add_argument("--gain-on", type=float, metavar="RATIO", help=told)
     parser.add_argument("--format", choices=("table", "json", "csv", "parquet"), default="table")
     parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
     parser.set_defaults(run=run)
@@ -63,30 +73,46 @@ def run(args: argparse.Namespace) -> int:
         if args.break_even:
             frame = connection.break_even(args.lever, keys)
         elif args.widening:
-            frame = connection.widening(args.lever, args.gain_on)
+            frame = connection.widening(args.lever, GAIN_ON if args.gain_on is None else args.gain_on)
         else:
-            frame = connection.effects(args.lever, keys, args.since, args.until, total=args.total)
+            frame = of_metrics(connection.effects(args.lever, keys, args.since, args.until, total=args.total), names(args.metric) or ())
     if frame.is_empty():
-        having = f" in a segment with {args.by}" if args.by else ""
+        having = (f" in a segment with {args.by}" if args.by else "") + (f" on {args.metric}" if args.metric else "")
         what, of = ("break-even", "a bucket of a segment") if args.break_even else ("effect", "a segment")
         print(f"leverwatch: there is no {what} of {args.lever}{having} yet: it takes blocks with both arms in {of}", file=sys.stderr)
     common.say(misleading(frame))
-    unshown = UNSHOWN_BANDS if args.break_even else UNSHOWN
-    text = common.write(shown(frame, unshown) if args.format == "table" else frame, args.format, args.out)
+    text = common.write(_table(args, frame) if args.format == "table" else frame, args.format, args.out)
     if text:
         print(text, end="")
     return 0 if len(frame) else 3
+
+
+def _table(args: argparse.Namespace, frame: pl.DataFrame) -> pl.DataFrame:
+    whole = shown(frame, UNSHOWN_BANDS if args.break_even else UNSHOWN)
+    return whole if args.wide or args.break_even or args.widening else short(whole)
+
+
+def of_metrics(frame: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
+    """The effects on these metrics, all of them where none is named. Raises ReportError for a metric that there is not."""
+    known = {*frame["metric"].to_list(), *judged()}
+    for name in metrics:
+        if name not in known:
+            raise ReportError(unknown("metric", name, known))
+    return frame.filter(pl.col("metric").is_in(metrics)) if metrics else frame
 
 
 def _refuse_together(args: argparse.Namespace) -> None:
     """Raises ReportError where an option would be left out in silence."""
     instead = "--break-even" if args.break_even else "--widening" if args.widening else ""
     options = {"--widening": args.widening and args.break_even, "--by": args.by and args.widening, "--total": args.total}
-    options |= {"--since": args.since, "--until": args.until}
+    options |= {"--since": args.since, "--until": args.until, "--metric": args.metric, "--wide": args.wide}
     for option, is_asked in options.items():
         if instead and is_asked:
             msg = f"{option} is not taken with {instead}"
             raise ReportError(msg)
+    if args.gain_on is not None and not args.widening:
+        msg = "--gain-on is taken with --widening only"
+        raise ReportError(msg)
 
 
 def misleading(frame: pl.DataFrame) -> list[str]:
@@ -94,6 +120,13 @@ def misleading(frame: pl.DataFrame) -> list[str]:
     if "is_misleading" not in frame.columns:
         return []
     return [f"{row['segment']} {row['metric']}: {row['note']}" for row in frame.filter(pl.col("is_misleading")).iter_rows(named=True)]
+
+
+def short(whole: pl.DataFrame) -> pl.DataFrame:
+    """What fits a terminal of all that is shown: the segment's keys and SHOWN; the arm where it is not treated, alone."""
+    arms = whole["arm_a"].unique().to_list() if "arm_a" in whole.columns else []
+    keys = whole.columns[: whole.get_column_index("metric")]
+    return whole.select(*keys, *(name for name in SHOWN if name in whole.columns and (name != "arm_a" or arms != ["treated"])))
 
 
 def shown(frame: pl.DataFrame, unshown: Sequence[str] = UNSHOWN) -> pl.DataFrame:

@@ -99,8 +99,8 @@ def widening(
         (seen.elapsed_s >= seen.needed_s, f"{seen.elapsed_s / 3600:.1f} h of a cycle of {seen.needed_s / 3600:.0f} h"),
         (not len(thin), f"load deciles {[int(one) + 1 for one in thin]} have fewer than {LEAST_BLOCKS_PER_DECILE} blocks with both arms"),
         (seen.peak_share >= LEAST_PEAK_SHARE, f"highest load seen is {seen.peak_share:.0%} of the week's highest"),
-        (seen.gain_low > gain_on, f"gain is above {_shown(seen.gain_low)}, {gain_on:.1%} is asked for"),
-        (seen.peak_gain_low > peak_floor, f"gain at the highest tenth of load is above {_shown(seen.peak_gain_low)}, not {peak_floor:.1%}"),
+        (seen.gain_low > gain_on, _asked(seen.gain_low, gain_on)),
+        (seen.peak_gain_low > peak_floor, f"at the highest tenth of load {_asked(seen.peak_gain_low, peak_floor)}"),
         (guard_log_m <= 0.5 * np.log(guard_threshold), "a guardrail's evidence is past the root of its threshold"),
         (not split_off, "requests are not split between the arms as meant"),
     )
@@ -118,5 +118,7 @@ def _hourly(by_day: Reals) -> Reals:
     return np.stack(kept, axis=1)
 
 
-def _shown(low: float) -> str:
-    return f"{low:.1%}" if np.isfinite(low) else "nothing known"
+def _asked(low: float, least: float) -> str:
+    """The low end of a gain's interval against what is asked for, in words."""
+    found = f"at least {low * 100:.1f} %" if np.isfinite(low) else "not known"
+    return f"the gain is {found}; at least {least * 100:.1f} % is asked for"

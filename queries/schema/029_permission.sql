@@ -9,7 +9,9 @@ create table replica_blocks (
 );
 
 create view segment_pools as
-select segment_id, segment, json_merge_patch(segment, '{"input_bucket":null,"temperature_bucket":null,"tenant":null}')::varchar as pool
+select segment_id, segment,
+    case when json_valid(segment)
+        then json_merge_patch(segment, '{"input_bucket":null,"temperature_bucket":null,"tenant":null}')::varchar else segment end as pool
 from cell_segments;
 
 -- What is kept of the split of arms between blocks, where a configuration says what it should be: numbers in an order that `layout` names
