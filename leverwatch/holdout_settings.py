@@ -11,19 +11,18 @@ from alerts.levers import LEVERS, unknown
 from leverwatch.described import says
 from pipeline import arm_split
 
-Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+Share = Annotated[float, msgspec.Meta(ge=0.001, le=0.999)]
+Together = Annotated[float, msgspec.Meta(ge=1, le=10_000)]
 
 
 class Holdout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The share of a lever's requests that are meant to be control, split by chance. The first that fits a segment counts."""
 
     lever: Annotated[str, says("the lever, such as `speculation`")]
-    control_share: Annotated[Share, says("control's share of the requests of both arms, above 0 and below 1")]
+    control_share: Annotated[Share, says("control's share of the requests of both arms, 0.001 to 0.999")]
     model: Annotated[str, says("the model that it is about; empty: any")] = ""
     hardware: Annotated[str, says("the hardware that it is about; empty: any")] = ""
-    requests_together: Annotated[
-        float, msgspec.Meta(ge=1), says("how many requests are put into an arm at once, such as those of a session")
-    ] = 1.0
+    requests_together: Annotated[Together, says("how many requests are put into an arm at once, as of a session; 1 to 10000")] = 1.0
 
     def __post_init__(self) -> None:
         if self.lever not in LEVERS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
@@ -19,6 +19,7 @@ from queries.store import Store
 
 BLOCK = timedelta(seconds=BLOCK_S)
 CYCLE = timedelta(days=1)
+EARLIEST = datetime(1971, 1, 1, tzinfo=UTC)  # a period's window begins a while before it
 TURNED_AT = (
     pl.when(pl.col("turned_blocks") > 0)
     .then(pl.col("until") - pl.duration(seconds=BLOCK_S * pl.col("turned_blocks") * pl.col("blocks_together").fill_null(1)))
@@ -117,7 +118,10 @@ def window(store: Store, lever: str, since: datetime | None, until: datetime | N
         until = store.rows(files.question("effect_end"), {"lever": lever, "block_s": BLOCK_S})[0]["until"]
         if until is None:
             return None
-    since = until - BLOCK * WINDOW_BLOCKS if since is None else since
+    if until < EARLIEST:
+        msg = f"until {until.isoformat()} is before anything that is kept; a moment from {EARLIEST.isoformat()} on is taken"
+        raise ReportError(msg)
+    since = until - BLOCK * WINDOW_BLOCKS if since is None else max(since, EARLIEST)
     if since >= until:
         msg = f"the period from {since.isoformat()} to {until.isoformat()} is empty: since is to be before until"
         raise ReportError(msg)

@@ -22,6 +22,7 @@ from pipeline.lever_cells import METRICS, SIGN, prepared
 from pipeline.measure import BLOCK_S, REQUESTS
 from pipeline.widening import ALPHA, Blocks, advised
 from queries import files
+from queries.report import ReportError
 from queries.store import Store
 
 BLOCK = timedelta(seconds=BLOCK_S)
@@ -54,9 +55,12 @@ def widening(store: Store, lever: str, gain_on: float = GAIN_ON) -> pl.DataFrame
     `gain_asked` is `gain_on` and what the null is widened by where control's replicas are fixed.
 
     Raises:
-        ReportError: there is no such lever.
+        ReportError: there is no such lever, or `gain_on` is no ratio from -1 to 1.
     """
     lever_effects.known(lever, (), ())
+    if not -1 <= gain_on <= 1:
+        msg = f"gain_on {gain_on:g}; a ratio from -1 to 1 is taken, such as 0.05"
+        raise ReportError(msg)
     newest = store.frame(files.question("effect_newest"), {"lever": lever}).filter(pl.col("basis") == "control")
     if newest.is_empty():
         return pl.DataFrame(schema=SCHEMA)

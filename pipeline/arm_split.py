@@ -99,7 +99,7 @@ def advanced(kept: Splits, counted: pl.DataFrame, ended_at: datetime, holdouts: 
     fresh = np.array([until < ended_at for until in kept.until], dtype=np.bool_)
     treated, control = (np.where(fresh, here[arm].cast(pl.Float64).fill_null(np.nan).to_numpy(), np.nan) for arm in ("treated", "control"))
     after = _stepped(kept, treated, control, ended_at)
-    told = _told(after).filter(here["treated"].is_not_null())
+    told = _told(after).filter(here["treated"].is_not_null() & pl.Series([until <= ended_at for until in kept.until], dtype=pl.Boolean))
     return after, told.with_columns(pl.lit(ended_at, pl.Datetime("us", "UTC")).alias("until"))
 
 
@@ -116,8 +116,8 @@ def joined(kept: Splits, holdouts: Sequence[Holdout]) -> Splits:
         [one is not None and (1 - one.control_share, one.requests_together) == was for one, was in zip(asked, _were(kept), strict=True)],
         dtype=np.bool_,
     )
-    pairs, until = (tuple(one for one, stays in zip(all_of, same, strict=True) if stays) for all_of in (kept.pairs, kept.until))
-    return Splits.of_numbers(pairs, until, kept.numbers()[same])  # type: ignore[arg-type]
+    stay = np.flatnonzero(same).tolist()
+    return Splits.of_numbers([kept.pairs[place] for place in stay], [kept.until[place] for place in stay], kept.numbers()[same])
 
 
 def _were(kept: Splits) -> list[tuple[float, float]]:

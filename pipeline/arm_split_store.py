@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 
-from pipeline import arm_split
+from pipeline import arm_split, state_rows
 from pipeline.arm_split import LAYOUT, WIDTH, Holdout, Splits
 from pipeline.measure import BLOCK_S
 from queries import files
@@ -46,17 +46,4 @@ def keep(transaction: Transaction, splits: Splits) -> None:
     """Writes the splits in the place of what was kept."""
     transaction.execute("delete from arm_split_state")
     if splits.pairs:
-        transaction.insert("arm_split_state", _rows(splits))
-
-
-def _rows(splits: Splits) -> pl.DataFrame:
-    levers, segments = zip(*splits.pairs, strict=True)
-    return pl.DataFrame(
-        {
-            "lever": levers,
-            "segment": segments,
-            "block_ended_at": pl.Series(splits.until, dtype=pl.Datetime("us", "UTC")),
-            "layout": [LAYOUT] * len(levers),
-            "numbers": pl.Series(splits.numbers()).cast(pl.List(pl.Float64)),
-        }
-    )
+        transaction.insert("arm_split_state", state_rows.rows(splits.pairs, splits.until, splits.numbers(), layout=LAYOUT))

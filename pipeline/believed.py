@@ -36,7 +36,8 @@ def with_belief(effects: pl.DataFrame, rate: float = RATE) -> pl.DataFrame:
     """
     if effects.is_empty():
         return effects.with_columns(pl.lit(None, pl.String).alias("believed"))
-    may = (effects["until"] > effects["until"].max() - CYCLE).to_numpy() & _may_decide(effects)  # type: ignore[operator]
+    is_new = effects.select(pl.col("until") > pl.col("until").max() - CYCLE).to_series().to_numpy()
+    may = is_new & _may_decide(effects)
     margin = effects["margin"].fill_null(0.0).to_numpy()
     places = {"below": np.searchsorted(NULLS, -margin, side="right") - 1, "above": np.searchsorted(NULLS, margin)}
     logs = np.stack([np.where(may, _log_e(effects[f"evidence_{side}"], place), np.nan) for side, place in places.items()])

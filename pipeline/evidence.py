@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from operator import gt, lt
 
 import numpy as np
 import numpy.typing as npt
@@ -35,18 +36,18 @@ Reals = npt.NDArray[np.float64]
 def advanced(streams: Streams, cells: pl.DataFrame, ended_at: datetime, tuning: Tuning = PLAIN) -> tuple[Streams, pl.DataFrame]:
     """(the streams after one more block, the evidence at its end): one row per lever, segment and metric of a pair that has both arms.
 
-    `cells` are those of the block, replicas summed: lever, segment, arm, SUMS and metric: the family's `raw`, and REQUESTS. A pair that has
-    seen a later block is left as it is. Columns: `evidence` (of a gain below 0: M over the blocks of a cycle), `evidence_below` and
-    `evidence_above` (logarithms of M, one per null), `tests` (segments of the lever that are told apart), `blocks_seen`, and since when the
-    lever may be worse than control: `turned_blocks`, with the gain since then, `turned_gain`. Evidence is null while no scale is known.
-    `uncalibrated` says that the contrasts of the last day, `contrast_spread` and `contrast_neighbors`, are not what the scale says;
-    `blocks_together` is how many blocks make one contrast at least.
+    `cells` are those of the block, replicas summed: lever, segment, arm, SUMS and metric: the family's `raw`, and REQUESTS. A pair that
+    has seen a later block is left as it is, and says nothing here: what it knows is of later. Columns: `evidence` (of a gain below 0: M
+    over the blocks of a cycle), `evidence_below` and `evidence_above` (logarithms of M, one per null), `tests` (segments of the lever that
+    are told apart), `blocks_seen`, and since when the lever may be worse than control: `turned_blocks`, with the gain since then,
+    `turned_gain`. Evidence is null while no scale is known. `uncalibrated` says that the contrasts of the last day, `contrast_spread` and
+    `contrast_neighbors`, are not what the scale says; `blocks_together` is how many blocks make one contrast at least.
     """
     armed = cells.filter(pl.col("arm").is_in(ARMS))
     both = armed.filter(pl.col("metric") == REQUESTS).group_by("lever", "segment").agg(pl.col("arm").n_unique().alias("arms"))
     paired = both.filter(pl.col("arms") == len(ARMS)).select("lever", "segment").sort("lever", "segment")
     streams = with_pairs(streams, paired.iter_rows())
-    fresh = np.array([until < ended_at for until in streams.until], dtype=np.bool_)
+    fresh, is_late = (np.array([compare(until, ended_at) for until in streams.until], dtype=np.bool_) for compare in (lt, gt))
     sums, control_n = _arrays(streams.family, streams.pairs, armed)
     here = np.zeros(len(streams.pairs), dtype=np.bool_)
     place = {pair: number for number, pair in enumerate(streams.pairs)}
@@ -59,7 +60,7 @@ def advanced(streams: Streams, cells: pl.DataFrame, ended_at: datetime, tuning: 
     after, _ = stepped(streams, sums, control_n, taking, widened(phi))
     until = tuple(ended_at if took else before for took, before in zip(taking, streams.until, strict=True))
     after = replace(after, until=until)
-    return after, told(after, here, ~np.isfinite(phi))
+    return after, told(after, here & ~is_late, ~np.isfinite(phi))
 
 
 def stepped(streams: Streams, sums: Reals, control_n: Reals, taking: Truths, phi: Reals | float) -> tuple[Streams, Reals]:

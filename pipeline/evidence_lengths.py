@@ -35,7 +35,7 @@ def reach(length: int) -> int:
 def due(streams: Streams) -> tuple[Pair, ...]:
     """The pairs whose length is to be chosen now: a day after they began, and once a day while a day's neighbors were too much alike."""
     asked = (streams.age >= BLOCKS_A_DAY) | ((streams.age < 0) & _is_alike(streams))
-    return tuple(streams.pairs[place] for place in np.flatnonzero(asked)[:LIMIT_PAIRS].tolist())
+    return tuple(sorted(streams.pairs[place] for place in np.flatnonzero(asked).tolist())[:LIMIT_PAIRS])
 
 
 def lengthened(streams: Streams, pairs: tuple[Pair, ...], days: Reals) -> Streams:

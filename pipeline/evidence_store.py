@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-import polars as pl
-
-from pipeline import evidence_lengths
+from pipeline import evidence_lengths, state_rows
 from pipeline.evidence_families import MEANS, Family
 from pipeline.evidence_streams import LAYOUT, Streams
 from pipeline.measure import REQUESTS
@@ -41,18 +39,5 @@ def keep(transaction: Transaction, streams: Iterable[Streams]) -> None:
     transaction.execute("delete from detector_state")
     for one in streams:
         if one.pairs:
-            transaction.insert("detector_state", _rows(one))
-
-
-def _rows(streams: Streams) -> pl.DataFrame:
-    levers, segments = zip(*streams.pairs, strict=True)
-    return pl.DataFrame(
-        {
-            "lever": levers,
-            "segment": segments,
-            "block_ended_at": pl.Series(streams.until, dtype=pl.Datetime("us", "UTC")),
-            "layout": [LAYOUT] * len(levers),
-            "numbers": pl.Series(streams.numbers()).cast(pl.List(pl.Float64)),
-            "family": [streams.family.name] * len(levers),
-        }
-    )
+            rows = state_rows.rows(one.pairs, one.until, one.numbers(), layout=LAYOUT, family=one.family.name)
+            transaction.insert("detector_state", rows)

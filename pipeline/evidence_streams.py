@@ -129,16 +129,6 @@ def with_pairs(streams: Streams, pairs: Iterable[Pair]) -> Streams:
     return Streams.of_numbers(streams.family, streams.pairs + new.pairs, streams.until + new.until, numbers)
 
 
-def without(streams: Streams, pairs: Iterable[Pair]) -> Streams:
-    """The streams but for these pairs: they begin anew when they are seen again."""
-    gone = set(pairs).intersection(streams.pairs)
-    if not gone:
-        return streams
-    kept = np.array([pair not in gone for pair in streams.pairs], dtype=np.bool_)
-    named, until = (tuple(one for one, keeps in zip(all_of, kept, strict=True) if keeps) for all_of in (streams.pairs, streams.until))
-    return Streams.of_numbers(streams.family, named, until, streams.numbers()[kept])  # type: ignore[arg-type]
-
-
 def restarted(streams: Streams, is_new: Truths) -> Streams:
     """The streams with the evidence of the pairs where `is_new` (pairs,) begun anew, such as after a deploy; their scale stays."""
     of_streams = np.repeat(is_new, len(streams.family.metrics))

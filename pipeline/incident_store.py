@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import polars as pl
-
+from pipeline import state_rows
 from pipeline.incident_streams import LAYOUT, Streams
 from queries import files
 from queries.store import Store, Transaction
@@ -22,15 +21,6 @@ def kept(store: Store) -> Streams:
 
 def keep(transaction: Transaction, streams: Streams) -> None:
     """Writes the streams; call it after `evidence_store.keep`, which empties the table."""
-    if not streams.pairs:
-        return
-    levers, segments = zip(*streams.pairs, strict=True)
-    rows = {
-        "lever": levers,
-        "segment": segments,
-        "block_ended_at": pl.Series(streams.until, dtype=pl.Datetime("us", "UTC")),
-        "layout": [LAYOUT] * len(levers),
-        "numbers": pl.Series(streams.numbers()).cast(pl.List(pl.Float64)),
-        "family": [FAMILY] * len(levers),
-    }
-    transaction.insert("detector_state", pl.DataFrame(rows))
+    if streams.pairs:
+        rows = state_rows.rows(streams.pairs, streams.until, streams.numbers(), layout=LAYOUT, family=FAMILY)
+        transaction.insert("detector_state", rows)

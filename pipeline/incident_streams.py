@@ -82,7 +82,8 @@ def advanced(
     begins_anew = tuning.is_new(streams.pairs, streams.until, taking, ended_at)
     after = _stepped(_restarted(streams, begins_anew), told, taking)
     until = tuple(ended_at if took else before for took, before in zip(taking, streams.until, strict=True))
-    return replace(after, until=until), _told(after, here)
+    is_late = np.array([before > ended_at for before in streams.until], np.bool_)
+    return replace(after, until=until), _told(after, here & ~is_late)
 
 
 def _by_arm(rows: pl.DataFrame) -> pl.DataFrame:

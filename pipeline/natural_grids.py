@@ -63,7 +63,7 @@ def _grid(rows: pl.DataFrame) -> Grids:
     numbered = rows.join(strata, on=["segment", "stratum"]).with_columns((pl.col("block_started_at").rank("dense") - 1).alias("column"))
     names = strata["segment"].unique(maintain_order=True)
     streams = (strata["segment"].rank("dense") - 1).cast(pl.Int64).to_numpy()
-    shape = len(strata), int(numbered["column"].max() or 0) + 1  # type: ignore[arg-type]
+    shape = len(strata), int(numbered["column"].to_numpy().max(initial=0)) + 1
     busy, first = ((_summed(numbered, name, SIDES[0], shape), _summed(numbered, name, SIDES[1], shape)) for name in METRICS[:2])
     return Grids(tuple(names.to_list()), streams, busy, first)
 

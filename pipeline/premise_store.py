@@ -8,17 +8,19 @@ from datetime import datetime, timedelta
 import numpy as np
 import polars as pl
 
+from pipeline import state_rows
 from pipeline.premise_evidence import KEY, LAYOUT, LONG_S, NEVER, Premises, Watched, advanced, listed, with_evidence
 from queries import files
 from queries.store import Store, Transaction
 
+BEFORE = timedelta(days=1)  # what is read of premises that nothing is kept of yet
 _OF = ("lever", "metric", "threshold", "is_above")
 
 
 def told(store: Store, frames: Sequence[pl.DataFrame], watched: Sequence[Watched]) -> tuple[list[pl.DataFrame], Premises | None]:
     """(the effects with evidence, the premises after the last long block that ended; None where none has ended since).
 
-    Nothing is read of a store's state but the newest evidence, until a long block is over.
+    Nothing is read of a store's state but the newest evidence, until a long block is over; one in which traffic stopped, when it goes on.
     """
     if not frames or not watched:
         return [*frames], None
@@ -27,8 +29,8 @@ def told(store: Store, frames: Sequence[pl.DataFrame], watched: Sequence[Watched
     if until <= last:
         newest = _watched(store.frame(f"select {', '.join(KEY)}, ended_at, log_m from premise_state"), watched)
         return [with_evidence(frame, newest) for frame in frames], None
-    first = _begun(frames[0]["until"][0]) - timedelta(seconds=LONG_S)
-    asked = {"since": max(last, first), "until": until, "long_s": LONG_S}
+    first = _begun(frames[0]["until"][0]) - BEFORE
+    asked = {"since": first if last == NEVER else last, "until": until, "long_s": LONG_S}
     names = {"levers": sorted({one.lever for one in watched}), "metrics": sorted({one.metric for one in watched})}
     sums = store.frame(files.question("premise_cells"), asked | names)
     return _in_order(frames, sums, kept(store, watched), watched)
@@ -50,7 +52,8 @@ def keep(transaction: Transaction, premises: Premises | None) -> None:
     transaction.execute("delete from premise_state")
     if premises.keys:
         numbers = pl.Series("numbers", premises.numbers().tolist(), pl.List(pl.Float64))
-        transaction.insert("premise_state", listed(premises).with_columns(numbers, pl.lit(LAYOUT).alias("layout")))
+        rows = listed(premises).with_columns(numbers, pl.lit(LAYOUT).alias("layout"))
+        transaction.insert("premise_state", state_rows.seen(rows, "ended_at"))
 
 
 def _in_order(

@@ -104,7 +104,7 @@ def test_too_few_requests_or_a_first_block_say_nothing_and_carry_the_stream_on()
     assert np.isnan(premise.block(arm, reference, 0.5, premise.BELOW).difference[0])
     log_m = detector.step(detector.start(1), np.array([1.0]))
     np.testing.assert_array_equal(detector.step(log_m, np.array([np.nan])), log_m)
-    np.testing.assert_array_equal(premise.learn(reference, premise.nothing(1)).treated_den, reference.treated_den)
+    np.testing.assert_array_equal(premise.learn(reference, Sums(*np.zeros((6, 1)))).treated_den, reference.treated_den)
 
 
 def test_a_queue_that_does_not_grow_is_no_lost_premise() -> None:
@@ -116,15 +116,6 @@ def test_a_queue_that_does_not_grow_is_no_lost_premise() -> None:
         one = premise.level(np.array([value]), 0.0, premise.ABOVE)
         kept = scale.update(kept, one.difference, one.ih, one.b)
     assert scale.sd(kept, np.zeros(1), phi=1.0)[0] == pytest.approx(2, rel=0.25)
-
-
-def test_long_blocks_lie_still_in_time_and_hold_the_sums_of_short_ones() -> None:
-    one = Sums(*np.ones((6, 2)))
-    gap = Sums(*np.full((6, 2), np.nan))
-    held = premise.gathered(premise.gathered(premise.nothing(2), one), gap)
-    np.testing.assert_array_equal(premise.gathered(held, one).num_den, [2, 2])
-    assert [number for number in range(100, 109) if premise.closes(number)] == [103, 107]
-    assert int(NOW.replace(minute=15).timestamp()) // 300 % premise.BLOCKS_TOGETHER == premise.BLOCKS_TOGETHER - 1
 
 
 def measured(age: timedelta = timedelta(days=1)) -> baseline.Baseline:

@@ -33,8 +33,13 @@ def test_a_share_is_read_with_what_it_is_about(tmp_path: Path) -> None:
     [
         ('[[holdouts]]\nlever = "speculatoin"\ncontrol_share = 0.05', "lever 'speculatoin' is unknown; did you mean 'speculation'"),
         ('[[holdouts]]\nlever = "speculation"', "missing required field `control_share`"),
-        ('[[holdouts]]\nlever = "speculation"\ncontrol_share = 5', r"\[\[holdouts\]\] control_share \(table 1\): Expected `float` < 1.0"),
-        ('[[holdouts]]\nlever = "speculation"\ncontrol_share = 0.0', "taken: number above 0"),
+        (
+            '[[holdouts]]\nlever = "speculation"\ncontrol_share = 5',
+            r"control_share \(table 1\): Expected `float` <= 0.999",
+        ),
+        ('[[holdouts]]\nlever = "speculation"\ncontrol_share = 0.0', "taken: number from 0.001"),
+        ('[[holdouts]]\nlever = "speculation"\ncontrol_share = 1e-300', "taken: number from 0.001"),
+        (STATED + "requests_together = inf", "requests_together"),
         (STATED + "requests_together = 0.5", "requests_together .*; taken: number from 1"),
         (STATED + "share = 1", "key 'share' is unknown"),
     ],

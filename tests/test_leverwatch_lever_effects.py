@@ -6,7 +6,7 @@ import asyncio
 import json
 import shutil
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -166,11 +166,18 @@ def test_a_period_without_keys_tells_every_judging_segment_apart(store: Store) -
         ({"by": ["modell"]}, "did you mean 'model'"),
         ({"by": ["model"], "total": True}, "total is the group of all"),
         ({"since": START + BLOCK, "until": START}, "is empty"),
+        ({"until": datetime(1, 1, 1, tzinfo=UTC)}, "is before anything that is kept"),
     ],
 )
 def test_a_question_that_cannot_be_answered_is_refused(store: Store, asked: dict[str, Any], said: str) -> None:
     with pytest.raises(ReportError, match=said):
         lever_effects.effects(store, LEVER, **asked)
+
+
+def test_a_period_may_begin_before_anything_was_measured(store: Store) -> None:
+    whole = lever_effects.effects(store, LEVER, since=datetime(1, 1, 1, tzinfo=UTC), total=True)
+    assert whole["since"].unique().to_list() == [lever_effects.EARLIEST]
+    assert whole["n_a"].min() > 0
 
 
 def test_a_lever_that_nothing_is_known_of_has_no_rows_and_the_same_columns(store: Store) -> None:

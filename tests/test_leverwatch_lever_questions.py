@@ -150,6 +150,12 @@ def test_a_new_version_of_the_engine_begins_a_new_epoch_on_its_model_alone(tmp_p
     assert row["since"] == START + 40 * BLOCK
 
 
+@pytest.mark.parametrize("gain_on", [float("nan"), float("inf"), 1e308, -2.0])
+def test_a_gain_that_is_no_ratio_is_refused(room: EngineRoom, gain_on: float) -> None:
+    with pytest.raises(ReportError, match="a ratio from -1 to 1 is taken"):
+        lever_widening.widening(room.store, LEVER, gain_on)
+
+
 def test_a_split_that_is_off_and_control_that_may_not_decide_keep_from_widening(tmp_path: Path, folder: Path) -> None:
     shutil.copytree(folder, tmp_path / "data")
     store = Store(tmp_path / "data")

@@ -63,6 +63,13 @@ def test_a_schedule_whose_order_was_not_drawn_has_status_1(tmp_path: Path, capsy
         (("--period-s", "0"), "period_s 0; a multiple of 300"),
         (("--from", "2026-11-30T08:01Z"), "on a whole 5 minutes"),
         (("--burn-in-s", "800"), "leave no whole block"),
+        (("--hours", "nan"), "--hours nan; a number above 0"),
+        (("--hours", "inf"), "--hours inf; a number above 0"),
+        (("--hours", "1e7"), "up to 2000 is taken"),
+        (("--seed", "-1"), "--seed -1; a whole number from 0 on"),
+        (("--from", "9999-12-31T23:55"), "a year from 2000 to 2200"),
+        (("--hours", "2000", "--period-s", "90000"), "a multiple of 300 up to 86400"),
+        (("--replica", " "), "different names that are not empty"),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(words: tuple[str, ...], told: str) -> None:

@@ -124,6 +124,25 @@ def test_a_block_that_was_seen_is_not_seen_again() -> None:
     np.testing.assert_array_equal(again.numbers(), streams.numbers())
 
 
+def test_a_block_of_long_ago_is_not_told_what_later_ones_have_taught() -> None:
+    streams, told = played(GOOD)
+    again, late = advanced(streams, cells(np.random.default_rng(9), -0.5), BEGAN + 5 * BLOCK)
+    assert late.is_empty()
+    np.testing.assert_array_equal(again.numbers(), streams.numbers())
+    _, same = advanced(streams, cells(np.random.default_rng(9), -0.5), BEGAN + len(GOOD) * BLOCK)
+    assert same.equals(told[-1])
+
+
+def test_a_pair_that_has_not_been_seen_for_a_week_is_let_go(tmp_path: Path) -> None:
+    streams, _ = played(GOOD[:3])
+    streams, _ = advanced(streams, cells(np.random.default_rng(1), 0.2, segment='{"model":"n"}'), BEGAN + timedelta(days=8))
+    store = Store(tmp_path)
+    with store.write() as transaction:
+        evidence_store.keep(transaction, [streams])
+    assert evidence_store.kept(store, MEANS).pairs == (("speculation", '{"model":"n"}'),)
+    store.close()
+
+
 def test_thin_blocks_are_taken_together_until_control_has_enough() -> None:
     _, told = played([0.1] * 9, control_n=40)
     seen = [found.filter(metric="tpot_s")["blocks_seen"].item() for found in told]

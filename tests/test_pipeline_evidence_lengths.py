@@ -41,6 +41,13 @@ def test_the_length_is_asked_for_a_day_after_a_pair_began_and_not_again() -> Non
     assert (after.multiple.tolist(), after.age.tolist(), due(after)) == ([1], [-1], ())
 
 
+def test_of_many_pairs_the_same_are_asked_first_in_whatever_order_they_came() -> None:
+    streams = aged(pairs=300)
+    turned = replace(streams, pairs=streams.pairs[::-1])
+    assert due(streams) == due(turned)
+    assert len(due(streams)) == evidence_lengths.LIMIT_PAIRS
+
+
 def test_a_block_that_is_taken_makes_a_pair_older_until_it_was_asked() -> None:
     for age, after in ((5, 6), (-1, -1)):
         streams, _ = advanced(aged(age), cells(FAST[0, :1]), BEGAN + BLOCK)

@@ -115,10 +115,10 @@ def test_every_premise_of_the_shipped_policies_is_watched_where_it_is_lost_and_w
     assert Watched(LEVER, "batch_at_admission", 48, False) in watched
 
 
-def put(store: Store, hours: float, accepted: int) -> None:
+def put(store: Store, hours: float, accepted: int, from_s: int = 0) -> None:
     """A request a second for so many hours, whose four drafts a step are accepted so many times in 100 steps."""
     row = {"replica": "r0", "model": "m", "arm": "treated", "outcome": "ok", "verify_steps": 100, "draft_tokens": 400}
-    made = [row | {"after_s": after_s, "accepted_tokens": accepted + after_s % 7} for after_s in range(0, int(hours * 3600), 20)]
+    made = [row | {"after_s": from_s + after_s, "accepted_tokens": accepted + after_s % 7} for after_s in range(0, int(hours * 3600), 20)]
     with store.write() as transaction:
         cell_store.add(transaction, measure.cells(frame_of(made)), 1)
 
@@ -154,6 +154,21 @@ def test_one_run_and_many_give_the_same(tmp_path: Path) -> None:
     for name, parts in (("one", [ends]), ("many", [[end] for end in ends])):
         store = Store(tmp_path / name)
         put(store, 3, 10)
+        for part in parts:
+            told(store, *part)
+        kept.append(store.rows("select * from premise_state order by threshold"))
+        store.close()
+    assert kept[0] == kept[1]
+    assert len(kept[0]) == 2
+
+
+def test_a_long_block_in_which_traffic_stopped_counts_however_often_effects_are_made(tmp_path: Path) -> None:
+    noon, kept = datetime(2026, 11, 29, 12, tzinfo=UTC), []
+    ends = [noon + timedelta(minutes=5 * block) for block in (*range(1, 15), *range(25, 37))]  # of the silence there are none
+    for name, parts in (("one", [ends]), ("many", [[end] for end in ends])):
+        store = Store(tmp_path / name)
+        put(store, 65 / 60, 10)
+        put(store, 1, 10, from_s=7_200)
         for part in parts:
             told(store, *part)
         kept.append(store.rows("select * from premise_state order by threshold"))

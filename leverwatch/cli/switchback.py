@@ -13,6 +13,9 @@ from pipeline.schedule import Plan
 from pipeline.schedule_rows import ScheduleError
 from pipeline.segments import LEVERS
 
+MOST_HOURS = 2_000  # twelve weeks
+EARLIEST_YEAR, LATEST_YEAR = 2000, 2200
+
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command `switchback`."""
@@ -49,6 +52,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace, now: datetime) -> int:
+    if not 0 < args.hours <= MOST_HOURS:
+        msg = f"--hours {args.hours:g}; a number above 0 and up to {MOST_HOURS} is taken"
+        raise ScheduleError(msg)
+    if args.seed < 0:
+        msg = f"--seed {args.seed}; a whole number from 0 on is taken"
+        raise ScheduleError(msg)
     pairs = int(args.hours * 3600 // (2 * args.period_s)) if args.period_s > 0 else 1
     if pairs < 1:
         msg = f"--hours {args.hours:g} hold no pair of periods of {args.period_s} s"
@@ -81,6 +90,9 @@ def _instant(text: str) -> datetime:
     except ValueError as error:
         msg = f"--from {text!r}; ISO 8601 such as 2026-11-29T12:00:00Z is taken"
         raise ScheduleError(msg) from error
+    if not EARLIEST_YEAR <= moment.year <= LATEST_YEAR:
+        msg = f"--from {text!r}; a year from {EARLIEST_YEAR} to {LATEST_YEAR} is taken"
+        raise ScheduleError(msg)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

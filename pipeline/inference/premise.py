@@ -50,23 +50,3 @@ def level(values: Reals, threshold: float | Reals, lost: float | Reals) -> Contr
 def learn(reference: Reference, arm: Sums) -> Reference:
     """The reference after this block; call it after `block`."""
     return contrast.learn(reference, arm, Sums(*np.zeros((6, len(arm.n)))))
-
-
-def nothing(streams: int) -> Sums:
-    """What a long block holds when it begins."""
-    return Sums(*np.zeros((6, streams)))
-
-
-def gathered(pending: Sums, arm: Sums) -> Sums:
-    """What a long block holds after one more block; NaN counts as nothing."""
-    pairs = zip(_sums(pending), _sums(arm), strict=True)
-    return Sums(*(held + np.nan_to_num(new) for held, new in pairs))
-
-
-def closes(block_number: int, together: int = BLOCKS_TOGETHER) -> bool:
-    """Whether the long block ends with this block, numbered since 1970: long blocks lie still in time, whatever was missed."""
-    return (block_number + 1) % together == 0
-
-
-def _sums(arm: Sums) -> tuple[Reals, ...]:
-    return arm.n, arm.num, arm.den, arm.num_sq, arm.den_sq, arm.num_den
