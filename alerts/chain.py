@@ -8,12 +8,18 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from alerts.levers import Action
+
 Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Direction = Literal["above", "below"]
 Budget = Literal["compute", "memory_capacity", "memory_bandwidth", "communication", "quality"]
 Phase = Literal["queue", "prefill", "transfer", "decode"]
+Severity = Literal["critical", "warning", "info"]
+Covered = Literal["latency", "throughput", "memory", "cost", "errors", "quality"]
+COVERED: tuple[Covered, ...] = ("latency", "throughput", "memory", "cost", "errors", "quality")
+"""What a policy's gates have to cover, each by one gate at least."""
 
 
 class PolicyError(ValueError):
@@ -106,9 +112,15 @@ class Compared(Part, frozen=True, kw_only=True):
 class Harm(Compared, frozen=True, kw_only=True, tag_field="kind", tag="harm"):
     """The gain against control is below 0."""
 
+    action: Action = "disable"
+    severity: Severity | None = None
+
 
 class BenefitGone(Compared, frozen=True, kw_only=True, tag_field="kind", tag="benefit_gone"):
     """The gain against control is below the minimum gain."""
+
+    action: Action = "disable"
+    severity: Severity | None = None
 
 
 class PremiseLost(SingleArm, frozen=True, kw_only=True, tag_field="kind", tag="premise_lost"):
@@ -118,23 +130,46 @@ class PremiseLost(SingleArm, frozen=True, kw_only=True, tag_field="kind", tag="p
     """
 
     re_enable_at: float | None = None
+    action: Action = "disable"
+    severity: Severity | None = None
 
 
 class FailureMode(Compared, frozen=True, kw_only=True, tag_field="kind", tag="failure_mode"):
     """The lever's new way to fail shows. Disables on its own."""
 
+    action: Action = "disable"
+    severity: Severity | None = None
+
 
 class Quality(Compared, frozen=True, kw_only=True, tag_field="kind", tag="quality"):
     """Quality fell against the original. Disables on its own."""
 
+    action: Action = "disable"
+    severity: Severity | None = None
+
+
+class Gate(Compared, frozen=True, kw_only=True):
+    """A condition under which no more traffic is advised: while it holds, the lever is neither widened nor turned on again."""
+
+    covers: Covered
+
+
+class Advice(SingleArm, frozen=True, kw_only=True):
+    """A condition on the treated arm under which people are told something that is no switch, such as the order of a prompt's parts."""
+
+    advice: Text
+
 
 Trigger = Harm | BenefitGone | PremiseLost | FailureMode | Quality
-Condition = SingleArm | Compared
+Condition = SingleArm | Compared  # a Gate is one of the second kind, an Advice one of the first
 KINDS: tuple[type[Trigger], ...] = (Harm, BenefitGone, PremiseLost, FailureMode, Quality)
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One lever's whole causal chain and the numbers it is judged by. Ages and dwell in seconds, coverage 0..1."""
+    """One lever's whole causal chain and the numbers it is judged by. Ages and dwell in seconds, coverage 0..1.
+
+    Of levers that interact, one that `goes_before` others is recommended first. A policy in `shadow` is judged and notifies nobody.
+    """
 
     name: Text
     lever: Text
@@ -149,7 +184,12 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     disable_when: Annotated[tuple[Trigger, ...], Meta(min_length=1)]
     rollback: Rollback
     re_enable_when: Compared
+    gates: tuple[Gate, ...] = ()
+    advise_when: tuple[Advice, ...] = ()
     revalidates: tuple[Text, ...] = ()
+    goes_before: tuple[Text, ...] = ()
+    severity: Severity = "warning"
+    shadow: bool = False
     minimum_blocks: Count = 6
     minimum_requests: Count = 100
     minimum_coverage: Share = 0.9

@@ -136,6 +136,9 @@ def _flip_row(store: Store, flip: Flip, effects: Effects, now: datetime, base_ur
         "state_after": flip.judgment.state,
         "decided_at": flip.decided_at,
         "reason": flip.judgment.reason,
+        "action": flip.judgment.action,
+        "severity": flip.policy.severity,
+        "shadow": flip.policy.shadow,
         "notice": canonical.text(notice(flip, effects.values(), sums, now, base_url)),
     }
 
