@@ -16,6 +16,8 @@ from pipeline.evidence_families import FAMILIES
 from pipeline.evidence_streams import Streams
 
 HOUR_S = 3600.0
+LATCHED_PAST = 0.02
+"""What a gain or a loss has to be past for an action to be latched, as shipped policies have it: less is not worth a switch."""
 _NOTHING = Effect("", BEGAN, BEGAN, 0, 0, 0, None, None, None, None, None, "control", 1.0, None)
 
 
@@ -38,7 +40,9 @@ class Said(NamedTuple):
     uncalibrated: bool
 
     def accuses(self, limit: float = 0.0, *, above: bool = False, alone: bool = False) -> bool:
-        """Whether a gain below, or above, the limit is evident: beside all segments of the lever, so that it may be latched, or `alone`."""
+        """Whether a gain below, or above, the limit is evident `alone`, or so that it may be latched: beside all segments, by a margin."""
+        if not alone:
+            limit = max(limit, LATCHED_PAST) if above else min(limit, -LATCHED_PAST)
         effect = self.effect._replace(tests=1) if alone else self.effect
         return (alone or not self.uncalibrated) and bool(effect.is_evident(limit, above=above))
 

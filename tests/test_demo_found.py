@@ -72,6 +72,11 @@ def test_levers_that_do_nothing_are_accused_no_more_often_than_promised(fared: d
     assert sum(side.alone is not None for side in sides) <= MOST_ALONE * len(sides)
 
 
+def test_no_action_is_latched_for_levers_that_do_nothing(fared: dict[str, list[Fared]]) -> None:
+    twins = [(name, one) for name, streams in fared.items() if name.endswith(TWIN) for one in streams]
+    assert [(name, one) for name, one in twins if one.harm.latched is not None or one.benefit.latched is not None] == []
+
+
 def test_what_is_stated_to_gain_is_among_what_is_watched(fared: dict[str, list[Fared]]) -> None:
     unseen = [name for name in NAMES if demo_truths.innocent(named(name).scenario) and not any(one.is_stated for one in fared[name])]
     assert unseen == []
