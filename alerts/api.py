@@ -1,76 +1,95 @@
-"""The alerts' HTTP face: the store in, `/api/verdicts`, `/api/flips`, `/api/deliveries` and replays out, as JSON."""
+"""The alerts' HTTP face: the store in, verdicts, flips, deliveries, receivers and silences out, as JSON."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Query
-from fastapi.responses import JSONResponse
+from fastapi import APIRouter
 
-from alerts import outbox, wording
+from alerts import api_answers, api_receivers, api_silences, outbox
+from alerts.api_answers import Lever, Limit, Since, Until
+from alerts.levers import Action, State, Verdict
+from alerts.outbox import Outcome
+from alerts.receivers import Receiver
+from alerts.shown import shown
+from queries import files
 from queries.store import Store
 
-Limit = Annotated[int, Query(ge=1, le=10_000)]
-_VERDICTS = """
-select c.* from current_verdicts c semi join policies using (policy)
-where ($lever is null or lever = $lever) order by (verdict = 'disable') desc, decided_at desc, policy, segment limit $limit
-"""
-_FLIPS = """
-select * from flips where ($flip_id is null or flip_id = $flip_id) and ($lever is null or lever = $lever)
-order by decided_at desc, flip_id limit $limit
-"""
-_DELIVERIES = """
-select * from deliveries where ($flip_id is null or flip_id = $flip_id) and ($receiver is null or receiver = $receiver)
-qualify outcome <> 'pending' or attempt = max(attempt) over (partition by webhook_id)
-order by started_at desc, webhook_id, attempt desc limit $limit
-"""
+Clock = Callable[[], datetime]
 
 
-def router(store: Store, clock: Callable[[], datetime], wake: Callable[[], None] = lambda: None) -> APIRouter:
-    """The routes of alerts; `wake` is called when a replay waits to be carried."""
+def router(store: Store, clock: Clock, wake: Callable[[], None] = lambda: None, receivers: Sequence[Receiver] = ()) -> APIRouter:
+    """The routes of alerts; `wake` is called when something waits to be carried, `receivers` are the configured ones."""
     routes = APIRouter(tags=["alerts"])
+    _add_decisions(routes, store, clock)
+    _add_deliveries(routes, store, clock, wake)
+    api_receivers.add(routes, store, clock, wake, receivers)
+    api_silences.add(routes, store, clock, wake, tuple(receiver.name for receiver in receivers))
+    return routes
 
+
+def _add_decisions(routes: APIRouter, store: Store, clock: Clock) -> None:
     @routes.get("/api/verdicts")
-    def verdicts(lever: str | None = None, limit: Limit = 1000) -> list[dict[str, Any]]:
+    def verdicts(
+        lever: Lever = None,
+        policy: str | None = None,
+        verdict: Verdict | None = None,
+        state: State | None = None,
+        since: Since = None,
+        until: Until = None,
+        limit: Limit = 1000,
+    ) -> Any:
         """What every stream's latest judging said, disabled ones first."""
-        return [_shown(row) for row in store.rows(_VERDICTS, {"lever": lever, "limit": limit})]
+        more = {"lever": lever, "policy": policy, "verdict": verdict, "state": state, "limit": limit}
+        return _rows(store, "list_verdicts", clock(), since, until, more)
 
     @routes.get("/api/flips")
-    def flips(flip_id: str | None = None, lever: str | None = None, limit: Limit = 100) -> list[dict[str, Any]]:
-        """State changes, newest first, each with the notice that went out."""
-        return [_shown(row) for row in store.rows(_FLIPS, {"flip_id": flip_id, "lever": lever, "limit": limit})]
+    def flips(
+        flip_id: str | None = None,
+        lever: Lever = None,
+        policy: str | None = None,
+        state: State | None = None,
+        action: Action | None = None,
+        since: Since = None,
+        until: Until = None,
+        limit: Limit = 100,
+    ) -> Any:
+        """State changes and advice to widen, newest first, each with the notice that went out; `state` is the one after."""
+        more = {"flip_id": flip_id, "lever": lever, "policy": policy, "state": state, "action": action, "limit": limit}
+        return _rows(store, "list_flips", clock(), since, until, more)
 
+
+def _add_deliveries(routes: APIRouter, store: Store, clock: Clock, wake: Callable[[], None]) -> None:
     @routes.get("/api/deliveries")
-    def deliveries(flip_id: str | None = None, receiver: str | None = None, limit: Limit = 100) -> list[dict[str, Any]]:
-        """Attempts and what waits, newest first."""
-        return [_shown(row) for row in store.rows(_DELIVERIES, {"flip_id": flip_id, "receiver": receiver, "limit": limit})]
+    def deliveries(
+        flip_id: str | None = None,
+        receiver: str | None = None,
+        outcome: Outcome | None = None,
+        since: Since = None,
+        until: Until = None,
+        limit: Limit = 100,
+    ) -> Any:
+        """Attempts and what waits, newest first; with `outcome`, the notices that stand so now, such as `failed`: those given up."""
+        more = {"flip_id": flip_id, "receiver": receiver, "outcome": outcome, "limit": limit}
+        return _rows(store, "list_deliveries", clock(), since, until, more)
 
     @routes.post("/api/deliveries/{delivery_id}/replay", status_code=202)
     def replay(delivery_id: str) -> Any:
         """Sends a delivery's notice again, under the same webhook id."""
         row = outbox.replay(store, delivery_id, clock())
         if row is None:
-            error = {
-                "code": "delivery_not_found",
-                "message": f"there is no delivery {delivery_id!r}",
-                "hint": "GET /api/deliveries lists them",
-            }
-            return JSONResponse({"error": error}, status_code=404)
+            return api_answers.error(
+                "delivery_not_found", f"there is no delivery {delivery_id!r}", "GET /api/deliveries lists them", status=404
+            )
         wake()
-        return _shown(row)
-
-    return routes
+        return shown(row)
 
 
-def _shown(row: Any) -> dict[str, Any]:
-    """A row as JSON: times with Z, segment and notice as objects."""
-    return {name: _value(name, value) for name, value in row.items()}
-
-
-def _value(name: str, value: Any) -> Any:
-    if isinstance(value, datetime):
-        return wording.utc(value)
-    return json.loads(value) if name in ("segment", "notice") else value
+def _rows(store: Store, question: str, now: datetime, since: str | None, until: str | None, more: dict[str, Any]) -> Any:
+    try:
+        asked = api_answers.filters(now, since, until, more)
+    except ValueError as wrong:
+        return api_answers.error("invalid", str(wrong))
+    return [shown(row) for row in store.rows(files.question(question), asked)]

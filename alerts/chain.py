@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
@@ -110,10 +111,14 @@ class Compared(Part, frozen=True, kw_only=True):
 
 
 class Harm(Compared, frozen=True, kw_only=True, tag_field="kind", tag="harm"):
-    """The gain against control is below 0."""
+    """The gain against control is below 0.
+
+    Like any trigger it may hold only `where` other values of the treated arm say why: then it takes the place of the one without.
+    """
 
     action: Action = "disable"
     severity: Severity | None = None
+    where: tuple[SingleArm, ...] = ()
 
 
 class BenefitGone(Compared, frozen=True, kw_only=True, tag_field="kind", tag="benefit_gone"):
@@ -121,6 +126,7 @@ class BenefitGone(Compared, frozen=True, kw_only=True, tag_field="kind", tag="be
 
     action: Action = "disable"
     severity: Severity | None = None
+    where: tuple[SingleArm, ...] = ()
 
 
 class PremiseLost(SingleArm, frozen=True, kw_only=True, tag_field="kind", tag="premise_lost"):
@@ -132,6 +138,7 @@ class PremiseLost(SingleArm, frozen=True, kw_only=True, tag_field="kind", tag="p
     re_enable_at: float | None = None
     action: Action = "disable"
     severity: Severity | None = None
+    where: tuple[SingleArm, ...] = ()
 
 
 class FailureMode(Compared, frozen=True, kw_only=True, tag_field="kind", tag="failure_mode"):
@@ -139,6 +146,7 @@ class FailureMode(Compared, frozen=True, kw_only=True, tag_field="kind", tag="fa
 
     action: Action = "disable"
     severity: Severity | None = None
+    where: tuple[SingleArm, ...] = ()
 
 
 class Quality(Compared, frozen=True, kw_only=True, tag_field="kind", tag="quality"):
@@ -146,6 +154,7 @@ class Quality(Compared, frozen=True, kw_only=True, tag_field="kind", tag="qualit
 
     action: Action = "disable"
     severity: Severity | None = None
+    where: tuple[SingleArm, ...] = ()
 
 
 class Gate(Compared, frozen=True, kw_only=True):
@@ -158,6 +167,7 @@ class Advice(SingleArm, frozen=True, kw_only=True):
     """A condition on the treated arm under which people are told something that is no switch, such as the order of a prompt's parts."""
 
     advice: Text
+    where: tuple[SingleArm, ...] = ()
 
 
 Trigger = Harm | BenefitGone | PremiseLost | FailureMode | Quality
@@ -204,10 +214,18 @@ def kind_of(trigger: Trigger) -> str:
 
 
 def code_of(policy: Policy, trigger: Trigger) -> str:
-    """The reason code of a trigger: its kind, with the metric where the policy has that kind more than once."""
+    """The reason code of a trigger: its kind, with the metric where the policy has several; with a `where` the action too."""
     kind = kind_of(trigger)
-    alone = sum(1 for other in policy.disable_when if type(other) is type(trigger)) == 1
-    return kind if alone else f"{kind}.{trigger.metric}"
+    alike = [other for other in policy.disable_when if type(other) is type(trigger) and bool(other.where) == bool(trigger.where)]
+    code = kind if len(alike) == 1 else f"{kind}.{trigger.metric}"
+    return f"{code}.{trigger.action}" if trigger.where else code
+
+
+def narrowest(triggers: Iterable[Trigger]) -> tuple[Trigger, ...]:
+    """The triggers without those whose place one of the same kind and metric takes that says more of where it holds."""
+    held = tuple(triggers)
+    narrow = {(type(one), one.metric) for one in held if one.where}
+    return tuple(one for one in held if one.where or (type(one), one.metric) not in narrow)
 
 
 def _finite(key: str, value: float | None) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from alerts import check_chain
+from alerts.carried import CARRIED
 from alerts.chain import (
     BenefitGone,
     Condition,
@@ -37,20 +39,19 @@ def check(policy: Policy, where: str) -> None:
 
 def problems(policy: Policy) -> Iterator[Problem]:
     """Every problem of a policy; none for one that can be judged."""
-    yield from _levers(policy)
+    if policy.lever not in LEVERS:
+        yield "lever", unknown("lever", policy.lever, LEVERS)
     yield from _metrics(policy)
     yield from _condition("enabling_condition", policy.enabling_condition, good=True)
     yield from _condition("re_enable_when", policy.re_enable_when, good=True)
     for number, trigger in enumerate(policy.disable_when):
         yield from _trigger(f"disable_when[{number}]", trigger, policy)
-
-
-def _levers(policy: Policy) -> Iterator[Problem]:
-    if policy.lever not in LEVERS:
-        yield "lever", unknown("lever", policy.lever, LEVERS)
-    for number, lever in enumerate(policy.revalidates):
-        if lever not in LEVERS:
-            yield f"revalidates[{number}]", unknown("lever", lever, LEVERS)
+    for number, gate in enumerate(policy.gates):
+        yield from _condition(f"gates[{number}]", gate, good=False)
+    for number, advice in enumerate(policy.advise_when):
+        yield from _condition(f"advise_when[{number}]", advice, good=False)
+        yield from _narrowed(f"advise_when[{number}]", advice.where)
+    yield from check_chain.problems(policy)
 
 
 def _metrics(policy: Policy) -> Iterator[Problem]:
@@ -70,6 +71,7 @@ def _metrics(policy: Policy) -> Iterator[Problem]:
 
 def _trigger(key: str, trigger: Trigger, policy: Policy) -> Iterator[Problem]:
     yield from _condition(key, trigger, good=False)
+    yield from _narrowed(key, trigger.where)
     codes = [code_of(policy, other) for other in policy.disable_when]
     if codes.count(code_of(policy, trigger)) > 1:
         yield key, f"a second {kind_of(trigger)} on {trigger.metric}; takes one of a kind and metric"
@@ -83,11 +85,19 @@ def _trigger(key: str, trigger: Trigger, policy: Policy) -> Iterator[Problem]:
     yield from _band(key, trigger, policy)
 
 
-def _condition(key: str, condition: Condition, *, good: bool) -> Iterator[Problem]:
-    """A condition against its metric; `good` where holding it is good news, so it must look the metric's better way."""
+def _narrowed(key: str, where: Iterable[SingleArm]) -> Iterator[Problem]:
+    for number, one in enumerate(where):
+        yield from _condition(f"{key}.where[{number}]", one, good=None)
+
+
+def _condition(key: str, condition: Condition, *, good: bool | None) -> Iterator[Problem]:
+    """A condition against its metric; `good` where holding it is good news, so it must look the metric's better way; None takes both."""
     metric = judged().get(condition.metric)
     if metric is None:
         yield f"{key}.metric", unknown("metric", condition.metric, judged())
+        return
+    if effect_name(metric.name) not in CARRIED:
+        yield f"{key}.metric", f"effects do not carry {metric.name}, so it would never hold; takes one of {', '.join(sorted(CARRIED))}"
         return
     relative = condition.threshold is None
     yield from _unit(key, condition.unit, "ratio" if relative else metric.unit, metric.name)
@@ -113,10 +123,12 @@ def _unit(key: str, unit: str, needed: str, metric: str) -> Iterator[Problem]:
         yield f"{key}.unit", f"takes {needed!r} for {metric}, got {unit!r}"
 
 
-def _direction(key: str, condition: Condition, metric: Metric, *, good: bool, relative: bool) -> Iterator[Problem]:
+def _direction(key: str, condition: Condition, metric: Metric, *, good: bool | None, relative: bool) -> Iterator[Problem]:
     if metric.better == "neither":
         if relative:
             yield f"{key}.relative_to_control", f"takes a metric that has a better direction; {metric.name} has none, use threshold"
+        return
+    if good is None:
         return
     needed = "above" if (metric.better == "higher") is good else "below"
     if condition.is_ != needed:

@@ -8,6 +8,8 @@ from alerts.effects import Effect, Effects, effect_name
 from pipeline.metrics import Metric, judged
 
 SUSPICIOUS = "suspicious_input"
+SCORES = "evaluations"  # the basis of quality's effect
+GAIN_DECIMALS = 9
 MOST_TRAPPED = 0.1  # of an arm's requests: with more in a trap, what is left is not what was measured
 
 
@@ -18,7 +20,8 @@ def gain_limit(condition: Condition, metric: Metric) -> float | None:
     if condition.relative_to_control is None:
         return condition.threshold
     factor = condition.relative_to_control
-    return factor - 1.0 if metric.better == "higher" else 1.0 - factor
+    # rounded: 1.0 - 1.02 is a hair below -0.02, and evidence would be read at the next null beyond it
+    return round(factor - 1.0 if metric.better == "higher" else 1.0 - factor, GAIN_DECIMALS)
 
 
 def is_gain_above(condition: Condition, metric: Metric) -> bool:
@@ -31,8 +34,16 @@ def holds(policy: Policy, condition: Condition, effects: Effects) -> bool | None
 
     Evidence decides where there is any: an interval over the last blocks, looked at again and again, alarms far more often than it says.
 
-    None where it cannot be told: not measured, too little of it, or nothing to compare with.
+    None where it cannot be told: not measured, too little of it, or nothing to compare with. One with a `where` holds where that does.
     """
+    narrowed = [_holds(policy, one, effects) for one in getattr(condition, "where", ())]
+    if False in narrowed:
+        return False
+    told = _holds(policy, condition, effects)
+    return None if told and None in narrowed else told
+
+
+def _holds(policy: Policy, condition: Condition, effects: Effects) -> bool | None:
     effect = effects.get(effect_name(condition.metric))
     metric = judged()[condition.metric]
     limit = gain_limit(condition, metric)
@@ -101,7 +112,9 @@ def past(value: float | None, above: bool, limit: float | None) -> bool | None:
 
 
 def shortfall(policy: Policy, effect: Effect, *, compared: bool) -> tuple[str, str] | None:
-    """What keeps an effect from being judged, as (reason code, sentence); None when it can be."""
+    """What keeps an effect from being judged, as (reason code, sentence); None when it can be. What scores lack their gate says."""
+    if effect.basis == SCORES:
+        return None
     if effect.trap is not None and (effect.trapped_share or 0.0) > MOST_TRAPPED:
         return SUSPICIOUS, wording.trapped(effect, MOST_TRAPPED)
     if effect.coverage < policy.minimum_coverage:

@@ -1,7 +1,8 @@
-"""One thread a receiver, so that one receiver's trouble never delays another: the store in, deliveries out."""
+"""One thread a receiver, so that one receiver's trouble never delays another: the store in, deliveries and heartbeats out."""
 
 from __future__ import annotations
 
+import functools
 import logging
 import random
 import threading
@@ -9,9 +10,11 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from alerts import deliver, outbox
+from alerts import deliver, outbox, silence_rows
+from alerts.credentials import secret_of
 from alerts.deliver import Clock, Route
-from alerts.receivers import Receiver, distinct, secret_of
+from alerts.heartbeat import Heartbeats, Judging
+from alerts.receivers import Receiver, distinct
 from queries.store import Store
 
 POLL_S = 5.0
@@ -31,29 +34,41 @@ class Couriers:
         self._clock = clock
         self._stopping = threading.Event()
         self._routes = [
-            Route(receiver, secret_of(receiver, environ), deliver.client(), random.Random(f"{seed} {receiver.name}"))  # noqa: S311
+            Route(receiver, secret_of(receiver, environ), deliver.client(), random.Random(f"{seed} {receiver.name}"), read)  # noqa: S311
             for receiver in distinct(receivers)
+            for read in (functools.partial(secret_of, receiver, environ),)
         ]
         self._called = [threading.Event() for _ in self._routes]
         self._threads = [
             threading.Thread(target=self._carry, args=(route, called), name=f"courier {route.receiver.name}", daemon=True)
             for route, called in zip(self._routes, self._called, strict=True)
         ]
+        self._heartbeats = Heartbeats(store, self._routes, clock)
+        self._seen: dict[str, tuple[object, ...]] = {}
 
     def start(self) -> None:
         """Starts a thread for each receiver."""
         for thread in self._threads:
             thread.start()
+        self._heartbeats.start()
 
     def hand_over(self, newest_watermark: datetime, *, caught_up: bool) -> int:
         """Puts the flips that are due into the outbox and wakes who has something to carry; gives how many."""
-        number = 0
+        number, now = 0, self._clock()
+        seen = (caught_up, *self._changes(now))
         for route, called in zip(self._routes, self._called, strict=True):
-            put_in = outbox.put_in(self._store, route.receiver, newest_watermark, self._clock(), caught_up=caught_up)
+            if self._seen.get(route.receiver.name) == seen:
+                continue
+            put_in = outbox.put_in(self._store, route.receiver, newest_watermark, now, caught_up=caught_up)
+            self._seen[route.receiver.name] = seen
             number += put_in
             if put_in:
                 called.set()
         return number
+
+    def note_judging(self, judging: Judging) -> None:
+        """Takes note that judging ran: what heartbeats tell."""
+        self._heartbeats.note(judging)
 
     def wake(self) -> None:
         """Makes every thread look at what waits now."""
@@ -64,12 +79,18 @@ class Couriers:
         """Ends the threads after the attempts in hand; what does not end in time is taken up again at the next start."""
         self._stopping.set()
         self.wake()
+        self._heartbeats.stop()
         deadline = time.monotonic() + timeout_s
-        for thread in self._threads:
+        for thread in (*self._threads, *self._heartbeats.threads):
             if thread.ident is not None:
                 thread.join(max(0.0, deadline - time.monotonic()))
         for route in self._routes:
             route.client.close()
+
+    def _changes(self, now: datetime) -> tuple[object, ...]:
+        """What can make another flip due: new rows, and silences that begin or end. Time alone makes none due."""
+        lasting = (silence.silence_id for silence in silence_rows.since(self._store, now) if silence.state(now) == "active")
+        return (*(self._store.version(relation) for relation in ("flips", "deliveries", "silences")), *lasting)
 
     def _carry(self, route: Route, called: threading.Event) -> None:
         while not self._stopping.is_set():

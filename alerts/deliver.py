@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable
-from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
 import httpx
 
-from alerts import outbox, signing
+from alerts import (
+    channels_alertmanager,
+    channels_chat,
+    channels_email,
+    channels_file,
+    channels_webhook,
+    outbox,
+    payload,
+)
+from alerts.batches import Batch, batches
+from alerts.channels import GONE, Letter, Send
+from alerts.channels import TIMEOUT_S as TIMEOUT_S
+from alerts.channels import DeliveryError as DeliveryError
+from alerts.channels import Route as Route
+from alerts.channels import retry_after_s as retry_after_s
 from alerts.outbox import TEST_FLIP, Attempt, Waiting
-from alerts.payload import body
+from alerts.payload import Message
 from alerts.receivers import Receiver
 from queries.store import Store
 
-TIMEOUT_S = 15.0
 JITTER = 0.2
-LONGEST_WAIT_S = 86400.0
-_GONE = 410
-_THROTTLED = (429, 503)
+SENDERS: Mapping[str, Send] = {
+    "webhook": channels_webhook.send,
+    "alertmanager": channels_alertmanager.send,
+    "chat": channels_chat.send,
+    "email": channels_email.send,
+    "file": channels_file.send,
+}
+MOST_LETTERS: Mapping[str, int] = {"chat": channels_chat.MOST_LETTERS, "email": channels_email.MOST_LETTERS}
+"""In one message; a kind that is not named gets each notice by itself."""
 
 Clock = Callable[[], datetime]
-
-
-class DeliveryError(RuntimeError):
-    """An attempt that did not deliver. `permanent` ends the attempts; `retry_after_s` is the receiver's own wish."""
-
-    def __init__(self, message: str, permanent: bool, status_code: int | None = None, retry_after_s: float = 0.0) -> None:
-        super().__init__(message)
-        self.permanent = permanent
-        self.status_code = status_code
-        self.retry_after_s = retry_after_s
-
-
-class Route(NamedTuple):
-    """One receiver with what sending to it takes."""
-
-    receiver: Receiver
-    secret: str
-    client: httpx.Client
-    rng: random.Random
+Results = list[tuple[Waiting, Attempt]]
 
 
 def client() -> httpx.Client:
@@ -51,48 +51,26 @@ def client() -> httpx.Client:
 
 def deliver_waiting(store: Store, route: Route, clock: Clock) -> datetime | None:
     """Tries every notice whose time has come; gives when the next one's comes, None when none waits."""
-    for item in outbox.waiting(store, route.receiver.name):
-        if item.next_attempt_at <= clock():
-            attempt = _attempt(store, route, item, clock)
-            outbox.record(store, item, route.receiver.name, attempt)
-            if attempt.outcome == "gone":
+    for batch in _waiting(store, route.receiver, clock()):
+        if batch.due_at <= clock():
+            results = _attempt(store, route, batch.items, clock)
+            outbox.record_all(store, results, route.receiver.name)
+            if any(attempt.outcome == "gone" for _, attempt in results):
                 break
-    left = outbox.waiting(store, route.receiver.name)
-    return left[0].next_attempt_at if left else None
+    times = [batch.due_at for batch in _waiting(store, route.receiver, clock())[:1]]
+    if route.receiver.kind == "alertmanager":
+        again_at = channels_alertmanager.push_again(store, route, clock())
+        times += [again_at] if again_at else []
+    return min(times, default=None)
 
 
-def send(route: Route, webhook_id: str, text: str, now: datetime) -> int:
-    """Posts one signed body; gives the status.
+def send(route: Route, webhook_id: str, text: str, now: datetime) -> int | None:
+    """Sends one body, as the receiver's kind does it; gives the status, None where the kind has none.
 
     Raises:
-        DeliveryError: no answer, or one other than 2xx.
+        DeliveryError: it was not delivered.
     """
-    signed = signing.headers(route.secret, webhook_id, now, text)
-    try:
-        with route.client.stream(
-            "POST", route.receiver.url, content=text.encode(), headers={"content-type": "application/json", **signed}
-        ) as response:
-            status, retry_after = response.status_code, response.headers.get("retry-after")
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        reason = str(error).replace(route.receiver.url, "the url") or "no answer"
-        msg = f"{type(error).__name__}: {reason}"
-        raise DeliveryError(msg, permanent=False) from error
-    if status // 100 == 2:
-        return status
-    wait_s = retry_after_s(retry_after, now) if status in _THROTTLED else 0.0
-    msg = "410: the receiver is gone; replay a delivery to start again" if status == _GONE else f"answered {status}"
-    raise DeliveryError(msg, permanent=status == _GONE, status_code=status, retry_after_s=wait_s)
-
-
-def retry_after_s(header: str | None, now: datetime) -> float:
-    """A Retry-After header in seconds from now: a number or a date; 0 where it is neither. At most a day."""
-    if header is None:
-        return 0.0
-    try:
-        wait_s = float(header) if header.strip().isdigit() else (parsedate_to_datetime(header) - now).total_seconds()
-    except (TypeError, ValueError):
-        return 0.0
-    return min(max(wait_s, 0.0), LONGEST_WAIT_S)
+    return SENDERS[route.receiver.kind](route, [Letter(webhook_id, _read(text), text)], now).status_code
 
 
 def wait_s(schedule_s: tuple[float, ...], tries: int, error: DeliveryError, rng: random.Random) -> float | None:
@@ -102,25 +80,44 @@ def wait_s(schedule_s: tuple[float, ...], tries: int, error: DeliveryError, rng:
     return max(schedule_s[tries], error.retry_after_s) * (1.0 + JITTER * rng.random())
 
 
-def _attempt(store: Store, route: Route, item: Waiting, clock: Clock) -> Attempt:
-    started_at = clock()
+def _waiting(store: Store, receiver: Receiver, now: datetime) -> list[Batch]:
+    return batches(outbox.waiting(store, receiver.name, now), receiver, MOST_LETTERS.get(receiver.kind, 1))
+
+
+def _attempt(store: Store, route: Route, items: Sequence[Waiting], clock: Clock) -> Results:
+    """What comes of sending notices as one message. One that cannot be made any more fails by itself."""
+    started_at, results = clock(), Results()
+    carried: list[tuple[Waiting, Letter]] = []
+    for item in items:
+        try:
+            carried.append((item, _letter(store, item, route.receiver)))
+        except LookupError as error:
+            results.append((item, Attempt(started_at, clock(), "failed", None, str(error))))
+    if not carried:
+        return results
     try:
-        status = send(route, item.webhook_id, _body(store, item, route.receiver.name), started_at)
+        sent = SENDERS[route.receiver.kind](route, [letter for _, letter in carried], started_at)
+        attempt = Attempt(started_at, clock(), "delivered", sent.status_code, sent.note)
     except DeliveryError as error:
-        return _failed(route, item, error, started_at, clock())
-    return Attempt(started_at, clock(), "delivered", status)
+        attempt = _failed(route, carried[0][0], error, started_at, clock())
+    return results + [(item, attempt) for item, _ in carried]
 
 
-def _body(store: Store, item: Waiting, receiver: str) -> str:
-    try:
-        return body(store, item, receiver)
-    except LookupError as error:
-        raise DeliveryError(str(error), permanent=True) from error
+def _letter(store: Store, item: Waiting, receiver: Receiver) -> Letter:
+    message = payload.message(store, item, receiver.name)
+    needs_opened = receiver.kind == "alertmanager" or receiver.format == "alertmanager"
+    opened = channels_alertmanager.opened(store, item.flip_id, receiver.name) if needs_opened else None
+    return Letter(item.webhook_id, message, payload.text(message), opened)
+
+
+def _read(text: str) -> Message:
+    body = json.loads(text)
+    return Message(body["type"], datetime.fromisoformat(body["timestamp"]).astimezone(UTC), body["data"])
 
 
 def _failed(route: Route, item: Waiting, error: DeliveryError, started_at: datetime, ended_at: datetime) -> Attempt:
     text, status = str(error), error.status_code
-    if status == _GONE:
+    if status == GONE:
         return Attempt(started_at, ended_at, "gone", status, text)
     schedule_s = () if item.flip_id == TEST_FLIP else route.receiver.retry_schedule_s
     pause_s = None if error.permanent else wait_s(schedule_s, item.tries, error, route.rng)

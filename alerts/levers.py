@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from pipeline.segments import LEVERS as LEVERS
@@ -26,6 +26,37 @@ Action = Literal[
     "enable",
 ]
 State = Literal["on", "off_recommended", "off", "probation"]
+ACTIONS: Mapping[str, tuple[Action, ...]] = {
+    "speculation": ("shorten",),
+    "cache_affinity": ("reduce",),
+    "weight_quantization": ("restore_precision",),
+    "activation_quantization": ("restore_precision",),
+    "kv_quantization": ("restore_precision",),
+    "tensor_parallel": ("lower_degree",),
+    "expert_parallel": ("lower_degree",),
+    "pipeline_parallel": ("lower_degree",),
+    "disaggregation": ("collapse",),
+    "pool_ratio": ("add_prefill", "add_decode"),
+    "conditional_prefill": ("raise_threshold", "lower_threshold"),
+}
+"""What may be advised of a lever beside to disable it."""
+WITHOUT_CONTROL = ("pool_ratio",)
+"""Levers that seldom run beside a control arm: their premises may decide alone."""
+ENGINES = (
+    "vllm",
+    "sglang",
+    "trtllm",
+    "dynamo",
+    "tgi",
+    "lmdeploy",
+    "llm-d",
+    "litellm",
+    "envoy",
+    "openinference",
+    "openllmetry",
+    "genai",
+)
+"""Engines and gateways, by the names that `requests` has them under."""
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:

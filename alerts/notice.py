@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -11,9 +11,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from alerts import canonical, wording
-from alerts.chain import Policy
+from alerts.chain import Policy, code_of
 from alerts.effects import Effect
-from alerts.judge import Judgment, Standing
+from alerts.levers import Action
+from alerts.standing import Judgment, Standing
 from alerts.sums import Sums, columns_of
 from pipeline.metrics import judged
 
@@ -29,6 +30,10 @@ _CHAIN = (
 )
 
 
+NO_COMMAND: tuple[Action, ...] = ("keep", "hold", "widen")
+NO_SUMS = "no sums of two arms stand behind this: other requests were compared, or none"
+
+
 class Flip(NamedTuple):
     """A state change of one stream, with what it was decided on."""
 
@@ -37,6 +42,14 @@ class Flip(NamedTuple):
     before: Standing
     judgment: Judgment
     decided_at: datetime
+
+    @property
+    def severity(self) -> str:
+        """How much the flip matters: what its trigger says, of a recommendation that is over what the one that made it said."""
+        policy = self.policy
+        code = self.judgment.reason_code if self.judgment.state == "off_recommended" else self.before.cause
+        found = next((trigger for trigger in policy.disable_when if code_of(policy, trigger) == code), None)
+        return (found.severity if found else None) or policy.severity
 
     @property
     def flip_id(self) -> str:
@@ -55,6 +68,7 @@ def notice(flip: Flip, effects: Iterable[Effect], sums: Sums | None, as_of: date
         "segment": json.loads(flip.segment),
         "verdict": judgment.verdict,
         "action": judgment.action,
+        "severity": flip.severity,
         "state_before": flip.before.state,
         "state_after": judgment.state,
         "decided_at": wording.utc(flip.decided_at),
@@ -64,8 +78,9 @@ def notice(flip: Flip, effects: Iterable[Effect], sums: Sums | None, as_of: date
         "evidence": [evidence(effect, sums) for effect in effects],
         "causal_chain": _chain(policy),
         "rollback": msgspec.to_builtins(policy.rollback),
-        "commands": [{"engine": engine, "text": _words(text)} for engine, text in sorted(policy.rollback.engine.items())],
+        "commands": list(_commands(policy, judgment.action)),
         "query": _query(sums, as_of),
+        "query_note": None if sums else NO_SUMS,
         "links": {
             "flip": f"{base_url}/api/flips?flip_id={flip.flip_id}",
             "deliveries": f"{base_url}/api/deliveries?flip_id={flip.flip_id}",
@@ -112,5 +127,12 @@ def _query(sums: Sums | None, as_of: datetime) -> dict[str, Any] | None:
     }
 
 
-def _words(text: str | tuple[str, ...]) -> str:
-    return text if isinstance(text, str) else " ".join(text)
+def _commands(policy: Policy, action: Action) -> Iterator[dict[str, str]]:
+    """What each engine takes for an action: of several texts the one that begins with it; for `enable` what is to be undone."""
+    for engine, text in sorted(policy.rollback.engine.items()):
+        texts = (text,) if isinstance(text, str) else text
+        if action == "enable":
+            yield {"engine": engine, "text": f"undo: {' '.join(texts)}"}
+        elif action not in NO_COMMAND:
+            mine = [one.removeprefix(f"{action}: ") for one in texts if one.startswith(f"{action}: ")]
+            yield {"engine": engine, "text": " ".join(mine or texts)}

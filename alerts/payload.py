@@ -3,43 +3,65 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from alerts import canonical, wording
+from alerts.notice_types import NoticeType, type_of
 from alerts.outbox import TEST_FLIP, Waiting
 from queries.store import Store
 
 LIMIT_BYTES = 20_000
-_TYPES = {"off_recommended": "lever.disable", "on": "lever.resolved"}
-_SHED = ("causal_chain", "rollback", "evidence")
+_SHED = ("causal_chain", "ledger", "rollback", "after_check", "evidence")
 
 
-def body(store: Store, item: Waiting, receiver: str) -> str:
-    """The body of a notice, under 20 kB.
+class Message(NamedTuple):
+    """A notice as every kind of receiver gets it: its type, when it was decided, and its `data`."""
+
+    type: NoticeType
+    timestamp: datetime
+    data: dict[str, Any]
+
+
+def message(store: Store, item: Waiting, receiver: str) -> Message:
+    """What a waiting notice says.
 
     Raises:
         LookupError: the flip is not stored any more.
     """
     if item.flip_id == TEST_FLIP:
         data = {"receiver": receiver, "text": "A test from Leverwatch: nothing has to be done."}
-        return canonical.text({"type": "test", "timestamp": wording.utc(item.put_in_at), "data": data})
-    rows = store.rows("select state_after, decided_at, notice from flips where flip_id = $flip_id", {"flip_id": item.flip_id})
+        return Message("test", item.put_in_at, data)
+    rows = store.rows("select state_after, action, decided_at, notice from flips where flip_id = $flip_id", {"flip_id": item.flip_id})
     if not rows:
         msg = f"flip {item.flip_id} is not stored any more"
         raise LookupError(msg)
     row = rows[0]
-    return _fitting(_TYPES[row["state_after"]], wording.utc(row["decided_at"]), json.loads(row["notice"]))
+    return Message(type_of(row["state_after"], row["action"]), row["decided_at"], json.loads(row["notice"]))
 
 
-def _fitting(kind: str, timestamp: str, data: dict[str, Any]) -> str:
-    """The body, without its longest explanations where it would be too long; `links` leads to them."""
-    shed: list[str] = []
-    for part in (None, *_SHED):
+def body(store: Store, item: Waiting, receiver: str) -> str:
+    """The body of a notice, under 20 kB.
+
+    Raises:
+        LookupError: the flip is not stored any more, or its notice cannot be made short enough.
+    """
+    return text(message(store, item, receiver))
+
+
+def text(message: Message) -> str:
+    """A message as JSON text under 20 kB, without its longest explanations where it would be too long; `links` leads to them.
+
+    Raises:
+        LookupError: it cannot be made short enough.
+    """
+    data, shed = message.data, list[str]()
+    for part in (None, *(part for part in _SHED if message.data.get(part))):
         if part is not None:
             shed.append(part)
             data = {**data, part: None, "left_out": shed}
-        text = canonical.text({"type": kind, "timestamp": timestamp, "data": data})
-        if len(text.encode()) < LIMIT_BYTES:
-            return text
+        written = canonical.text({"type": message.type, "timestamp": wording.utc(message.timestamp), "data": data})
+        if len(written.encode()) < LIMIT_BYTES:
+            return written
     msg = f"flip {data.get('flip_id')}: the notice is longer than {LIMIT_BYTES} bytes even without {', '.join(_SHED)}"
     raise LookupError(msg)

@@ -14,9 +14,14 @@ def spoiled(effect: Effect) -> tuple[str, str] | None:
         return None
     if effect.sample_ratio_off:
         return SAMPLE_RATIO, _split(effect)
-    if effect.permission == "refused":
+    if is_refused(effect):
         return FIXED_CONTROL, f"{wording.compared(effect)}; not decided: {effect.permission_reason}"
     return None
+
+
+def is_refused(effect: Effect) -> bool:
+    """Whether control's replicas stay what they are, so that a contrast with them may not decide; where arms are split as intended."""
+    return effect.basis == "control" and effect.permission == "refused" and not effect.sample_ratio_off
 
 
 def unseen(effect: Effect) -> tuple[str, str] | None:

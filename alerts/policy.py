@@ -15,7 +15,7 @@ from alerts.check import check
 from alerts.levers import unknown
 from alerts.shape import describe, told
 
-__all__ = ["Policy", "PolicyError", "from_table", "load", "parse", "shipped", "shipped_text"]
+__all__ = ["Policy", "PolicyError", "from_table", "is_policy", "load", "parse", "shipped", "shipped_files", "shipped_text"]
 
 
 def load(path: Path) -> Policy:
@@ -59,7 +59,7 @@ def from_table(raw: dict[str, Any], where: str) -> Policy:
 
 def shipped() -> list[Policy]:
     """The policies that come with Leverwatch, by file name."""
-    return [parse(text, name) for name, text in _files()]
+    return [parse(text, name) for name, text in shipped_files()]
 
 
 def shipped_text(policy: str) -> str:
@@ -68,16 +68,22 @@ def shipped_text(policy: str) -> str:
     Raises:
         KeyError: no such policy, with the known ones.
     """
-    texts = {parse(text, name).name: text for name, text in _files()}
+    texts = {parse(text, name).name: text for name, text in shipped_files()}
     if policy not in texts:
         raise KeyError(unknown("policy", policy, texts))
     return texts[policy]
 
 
-def _files() -> Iterator[tuple[str, str]]:
+def is_policy(file_name: str) -> bool:
+    """Whether a file of a folder of policies is one: `x.cases.toml` has the cases of `x.toml`."""
+    return file_name.endswith(".toml") and not file_name.endswith(".cases.toml")
+
+
+def shipped_files() -> Iterator[tuple[str, str]]:
+    """The name and the TOML text of each file that comes with Leverwatch."""
     folder = resources.files("alerts") / "policies"
     for entry in sorted(folder.iterdir(), key=lambda item: item.name):
-        if entry.name.endswith(".toml"):
+        if is_policy(entry.name):
             yield f"alerts/policies/{entry.name}", entry.read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Standard Webhooks signatures: a secret, an id, a time and a body in, the three headers out."""
+"""Standard Webhooks signatures: secrets, an id, a time and a body in, the three headers out."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ def check_secret(secret: str) -> None:
         raise SecretError(msg)
 
 
-def headers(secret: str, webhook_id: str, at: datetime, body: str) -> dict[str, str]:
-    """The headers that sign a body sent at a time, which is sent as whole seconds."""
+def headers(secrets: str, webhook_id: str, at: datetime, body: str) -> dict[str, str]:
+    """The headers that sign a body sent at a time, which is sent as whole seconds: by each secret, where spaces part several.
+
+    Without a secret there is no signature.
+    """
     sent_at = at.astimezone(UTC)
-    return {
-        "webhook-id": webhook_id,
-        "webhook-timestamp": str(int(sent_at.timestamp())),
-        "webhook-signature": Webhook(secret).sign(webhook_id, sent_at, body),
-    }
+    named = {"webhook-id": webhook_id, "webhook-timestamp": str(int(sent_at.timestamp()))}
+    signatures = [Webhook(secret).sign(webhook_id, sent_at, body) for secret in secrets.split()]
+    return {**named, "webhook-signature": " ".join(signatures)} if signatures else named

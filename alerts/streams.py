@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
 from alerts.chain import Policy
-from alerts.effects import Effect
-from alerts.judge import Standing
-from pipeline.metrics import TAILS
+from alerts.effects import Effect, effect_name
+from alerts.levers import Action, State
+from alerts.standing import NO_COUNTS, Standing
 from queries.store import Store
 
 BLOCK = timedelta(seconds=300)
@@ -20,12 +21,13 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 _CURRENT = """
 select c.policy, c.lever, c.segment, c.verdict, c.action, c.reason_code, c.block_ended_at, c.state, c.state_since, c.streak,
-    coalesce(f.cause, '') as cause
+    coalesce(c.cause, f.cause, '') as cause, coalesce(c.advised, f.advised) as advised, c.confirmed_at, c.counts
 from current_verdicts c
 left join (
-    select policy, lever, segment, arg_max(json_extract_string(notice, '$.reason_code'), decided_at) as cause
+    select policy, lever, segment, arg_max(json_extract_string(notice, '$.reason_code'), decided_at) as cause,
+        coalesce(arg_max(action, decided_at), 'disable') as advised
     from flips where state_after = 'off_recommended' group by all
-) f on c.state <> 'on' and f.policy = c.policy and f.lever = c.lever and f.segment = c.segment
+) f on c.cause is null and c.state = 'off_recommended' and f.policy = c.policy and f.lever = c.lever and f.segment = c.segment
 """
 _WRITTEN = """
 select policy, lever, segment, max(decided_at) as written_at from verdicts where decided_at > $since group by all
@@ -38,8 +40,17 @@ select lever, segment, until as block_ended_at,
     permission, margin, permission_reason, sample_ratio_off, control_share, intended_control_share,
     uncalibrated, contrast_spread, contrast_neighbors, blocks_together
 from effects join (select unnest($levers) as lever, unnest($starts) as start) using (lever)
-where arm_a = 'treated' and until > $earliest and until > start and not list_contains($unread, metric)
+semi join (select unnest($of) as lever, unnest($named) as metric) using (lever, metric)
+where arm_a = 'treated' and until > $earliest and until > start and ($until::timestamptz is null or until <= $until)
 order by until, lever, segment
+"""
+
+
+_CLOSED = """
+select until from closed_blocks
+where until > (select coalesce(max(block_ended_at), '-infinity') from current_verdicts)
+    and ($has_effects or exists (select 1 from current_verdicts where state <> 'on'))
+order by until
 """
 
 
@@ -70,13 +81,12 @@ class Block(NamedTuple):
 
 def current(store: Store) -> dict[Key, Stream]:
     """Every stream's standing, as its last judging left it."""
-    return {Key(row["policy"], row["lever"], row["segment"]): _stream(row) for row in store.rows(_CURRENT)}
+    return {Key(*row[:3]): _stream(*row[3:]) for row in store.frame(_CURRENT).iter_rows()}
 
 
 def written(store: Store, since: datetime) -> dict[Key, datetime]:
     """When each stream last had a row in `verdicts`, as far back as `since`."""
-    rows = store.rows(_WRITTEN, {"since": since})
-    return {Key(row["policy"], row["lever"], row["segment"]): row["written_at"] for row in rows}
+    return {Key(*row[:3]): row[3] for row in store.frame(_WRITTEN, {"since": since}).iter_rows()}
 
 
 def listed(store: Store) -> dict[str, str]:
@@ -103,11 +113,24 @@ def starts(policies: Iterable[Policy], newest: Mapping[str, datetime], listed: C
     return levers
 
 
-def effects(store: Store, starts: Mapping[str, datetime], policies: Iterable[Policy]) -> pl.DataFrame:
-    """The effects of each lever's blocks that end after its start, in block order; of percentiles those that the policies name."""
-    named = {name for policy in policies for name in _named(policy)}
-    asked = {"levers": list(starts), "starts": list(starts.values()), "earliest": min(starts.values(), default=NEVER)}
-    return store.frame(_EFFECTS, asked | {"unread": sorted({*TAILS} - named)})
+def effects(store: Store, starts: Mapping[str, datetime], policies: Iterable[Policy], until: datetime | None = None) -> pl.DataFrame:
+    """The effects of each lever's blocks that end after its start, and by `until`, in block order: what its policies name."""
+    named = sorted({(policy.lever, name) for policy in policies for name in _named(policy)})
+    asked = {"levers": list(starts), "starts": list(starts.values()), "earliest": min(starts.values(), default=NEVER), "until": until}
+    return store.frame(_EFFECTS, asked | {"of": [lever for lever, _ in named], "named": [name for _, name in named]})
+
+
+def ends(store: Store, frame: pl.DataFrame) -> list[datetime]:
+    """The ends of the blocks of a frame of effects, and of those that closed since the last one judged: a lever may be off in them."""
+    closed = store.frame(_CLOSED, {"has_effects": len(frame) > 0})["until"].to_list()
+    return sorted({*frame["block_ended_at"].unique().to_list(), *closed})
+
+
+def at_ends(frame: pl.DataFrame, ends: Iterable[datetime]) -> Iterator[tuple[datetime, pl.DataFrame]]:
+    """The rows of a frame of effects at each of these ends, in order; no rows where it has none."""
+    rows = {until: part for (until,), part in frame.partition_by("block_ended_at", maintain_order=True, as_dict=True).items()}
+    for until in ends:
+        yield until, rows.get(until, frame.clear())
 
 
 def blocks(frame: pl.DataFrame) -> Iterator[Block]:
@@ -116,11 +139,32 @@ def blocks(frame: pl.DataFrame) -> Iterator[Block]:
         yield Block(lever, segment, until, {row[3]: Effect(*row[3:]) for row in rows})
 
 
+def blocks_at(frame: pl.DataFrame) -> Iterator[tuple[str, dict[str, Effect]]]:
+    """The rows of `effects` of one lever and one block end: each segment with its effects by metric."""
+    for block in blocks(frame):
+        yield block.segment, block.effects
+
+
 def _named(policy: Policy) -> Iterator[str]:
-    yield from (policy.enabling_condition.metric, policy.expected_benefit.metric, policy.failure_mode.metric, policy.re_enable_when.metric)
-    yield from (trigger.metric for trigger in policy.disable_when)
+    chain = (policy.measured_bottleneck, policy.receiving_budget, policy.expected_benefit, policy.failure_mode)
+    yield from (effect_name(part.metric) for part in (*chain, policy.enabling_condition, policy.re_enable_when))
+    for condition in (*policy.disable_when, *policy.gates, *policy.advise_when):
+        yield from (effect_name(one.metric) for one in (condition, *getattr(condition, "where", ())))
 
 
-def _stream(row: dict[str, Any]) -> Stream:
-    standing = Standing(row["state"], row["state_since"], row["streak"], row["reason_code"], row["cause"])
-    return Stream(standing, (row["verdict"], row["action"], row["reason_code"]), row["block_ended_at"])
+def _stream(
+    verdict: str,
+    action: str,
+    reason_code: str,
+    block_ended_at: datetime,
+    state: State,
+    state_since: datetime,
+    streak: int,
+    cause: str,
+    advised: Action | None,
+    confirmed_at: datetime | None,
+    counts: str | None,
+) -> Stream:
+    counted = json.loads(counts) if counts else NO_COUNTS
+    standing = Standing(state, state_since, streak, reason_code, cause, advised, confirmed_at, counted)
+    return Stream(standing, (verdict, action, reason_code), block_ended_at)

@@ -1,7 +1,7 @@
 """The sums behind a number: a lever, segment, metric and block range in; SQL over `requests`, its rows and their hash out.
 
-Durations are summed as whole nanoseconds: sums of floats change with thread order, sums of integers do not. A value beyond 64 bits
-counts as missing, and so does a sum beyond them: no row that a sender made up may keep the others from being judged.
+Durations are summed as whole nanoseconds, and shares as billionths: sums of floats change with thread order, sums of integers do not. A
+value beyond 64 bits counts as missing, and so does a sum beyond them: no row that a sender made up may keep the others from being judged.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 import polars as pl
@@ -26,6 +27,9 @@ BLOCK_S = 300
 _ARM = "coalesce(arms[$lever], case when lower(levers[$lever]) not in ('off', 'none', '0', 'disabled', 'false') then 'treated' end)"
 _OF_ARMS = ("control", "switchback", "premise", "none")
 _NAME = re.compile(r"[a-z_]+")
+_FRACTION = re.compile(r"^\w+ / \w+$|\d\.\d")
+_SHARES = ("kv_usage", "communication_fraction")
+NANO = 1e9
 _KEYS = frozenset({*JUDGING_KEYS, *SPECULATION_KEYS, "tenant", "batch_bucket"})
 
 
@@ -55,7 +59,7 @@ def question(lever: str, segment: str, effect: Effect) -> Question:
         "count(*) as requests",
         f"count(*) filter (where {known}) as n",
         f"{_sum(metric.numerator, metric.unit, known)} as numerator",
-        f"{_sum(metric.denominator, '', known)} as denominator",
+        f"{_sum(metric.denominator, 'tokens', known)} as denominator",
     ]
     if metric.name in TAILS:
         sums = ["count(*) as requests", f"{_bin(metric, known)} as bin"]
@@ -64,6 +68,21 @@ def question(lever: str, segment: str, effect: Effect) -> Question:
     block = f"epoch_us(started_at) // {BLOCK_S * 1_000_000} * {BLOCK_S} as block_started_at_s"
     sql = f"select {block}, {_ARM} as arm, {', '.join(sums)} from requests where {where} group by all order by all"
     return Question(sql, params)
+
+
+def scale(text: str, unit: str) -> float:
+    """By how much what is summed is multiplied, so that it is whole: 1e9 for times and shares, 1 for counts, tokens and bytes."""
+    names = _NAME.findall(text)
+    is_whole = "bytes" in text or not (any(name.endswith("_s") or name in _SHARES for name in names) or _FRACTION.search(text))
+    return 1.0 if is_whole and unit not in ("s", "s/token") else NANO
+
+
+def late(lever: str, segment: str, effect: Effect, as_of: datetime) -> Question:
+    """How many of the requests behind a number have a span that came after a moment, as far as their spans are kept."""
+    where, params = _scope(lever, segment, effect)
+    came = "select distinct trace_id from spans where received_at > $as_of::timestamptz"
+    sql = f"select count(*) as requests from requests semi join ({came}) using (trace_id) where {where}"
+    return Question(sql, params | {"as_of": wording.utc(as_of)})
 
 
 def ask(store: Store, lever: str, segment: str, effect: Effect) -> Sums | None:
@@ -123,5 +142,6 @@ def _bin(metric: Metric, known: str) -> str:
 
 
 def _sum(text: str, unit: str, known: str) -> str:
-    whole = f"round(({arithmetic(text)}) * 1e9)" if unit in ("s", "s/token") else arithmetic(text)
+    times = scale(text, unit)
+    whole = arithmetic(text) if times == 1 else f"round(({arithmetic(text)}) * 1e9)"
     return f"try_cast(sum(try_cast({whole} as bigint)) filter (where {known}) as bigint)"

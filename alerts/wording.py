@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, datetime
 
 from alerts.effects import Effect
+from alerts.standing import Standing
 from pipeline.metrics import Metric, judged
 
 _CAPITALS = {"itl": "ITL", "tpot": "TPOT", "ttft": "TTFT", "e2e": "E2E", "kv": "KV"}
 
 
+@functools.lru_cache(maxsize=256)
 def label(metric: str) -> str:
     """A metric's name in running text: `net_itl_s` gives `net ITL`, `ttft_s_p95` gives `TTFT p95`."""
     return " ".join(_CAPITALS.get(word, word) for word in metric.removesuffix("_s").replace("_s_p", "_p").split("_"))
@@ -57,6 +60,13 @@ def since_turn(effect: Effect) -> str:
     if not effect.turned_blocks or effect.turned_gain is None:
         return ""
     return f"gain {percent(effect.turned_gain)} % since it turned, {blocks(effect.turned_blocks)} ago"
+
+
+def unconfirmed(before: Standing) -> str:
+    """`; recommended since ..., not confirmed since ...`: of a recommendation whose numbers cannot be read; empty where none stands."""
+    if before.state != "off_recommended" or before.confirmed_at is None:
+        return ""
+    return f"; recommended since {utc(before.state_since)}, not confirmed since {utc(before.confirmed_at)}"
 
 
 def against_threshold(metric: Metric, number: float, threshold: float) -> str:

@@ -9,10 +9,21 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 import alerts.api
+import alerts.api_around
 import collectors.api
 import dashboards.api
 from alerts.couriers import Couriers
-from leverwatch import addresses_api, calibration_api, doctor_api, explain_api, house_api, known_parameters, lever_api
+from leverwatch import (
+    addresses_api,
+    backtest_api,
+    calibration_api,
+    doctor_api,
+    error_shape,
+    explain_api,
+    house_api,
+    known_parameters,
+    lever_api,
+)
 from leverwatch.engine_room import EngineRoom
 from leverwatch.ledger_rows import item_lines, ledger_rows, ledger_sums, pending
 from leverwatch.receiving import Receiving
@@ -28,13 +39,16 @@ def pages(
     known = [Depends(known_parameters.only_known)]
     application = FastAPI(title="Leverwatch", version=__version__, docs_url=None, redoc_url=None, dependencies=known)
     known_parameters.refuse_unknown(application)
+    error_shape.shape_errors(application)
     application.include_router(dashboards.api.router(room, room.sandbox, room.clock))
-    application.include_router(alerts.api.router(room.store, room.clock, couriers.wake))
+    application.include_router(alerts.api.router(room.store, room.clock, couriers.wake, room.config.receivers))
+    application.include_router(alerts.api_around.router(room.store, room.clock, room.policies))
     application.include_router(house_api.router(room))
     application.include_router(doctor_api.router(room))
     application.include_router(explain_api.router(room))
     application.include_router(calibration_api.router(room))
     application.include_router(lever_api.router(room))
+    application.include_router(backtest_api.router(room))
     if receiving is not None:
         application.include_router(collectors.api.evaluations_router(receiving.door))
         application.include_router(addresses_api.router(receiving))

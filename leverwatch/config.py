@@ -26,6 +26,7 @@ PATHS = ("file", "policies")  # keys that hold a path; so do all that end in `_f
 Limit = Annotated[float, msgspec.Meta(gt=0, lt=1e9)]
 NOT_KEYS = (
     "LEVERWATCH_DATA",
+    "LEVERWATCH_REQUIRE_ALERTMANAGER",
     "LEVERWATCH_REQUIRE_BROWSER",
     "LEVERWATCH_TOKEN",
     "LEVERWATCH_CA_FILE",

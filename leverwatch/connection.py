@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 import polars as pl
 
+from alerts.backtest_told import Backtest
 from leverwatch.lever_questions import CHANGE, GAIN_ON, METRIC, WITHIN_HOURS
+from leverwatch.notice_desk import Notices
 from queries.explain import LIMIT_KEYS
 from queries.results import SqlResult
 
@@ -74,6 +77,14 @@ class Connection(Protocol):
         """One row per segment: whether the lever may be advised for more of its traffic, and what is missing, in numbers."""
         ...
 
+    def debt(self, since: str | datetime | None = None, until: str | datetime | None = None) -> pl.DataFrame:
+        """One row per policy and segment: what was recommended off in a period (default: a week) and went on, and the loss."""
+        ...
+
+    def revalidations(self, lever: str | None = None, *, everything: bool = False) -> pl.DataFrame:
+        """One row per policy that is to be judged again since another lever was set otherwise; with `everything` also those that were."""
+        ...
+
     def calibrate(
         self, lever: str | None = None, since: str | None = None, splits: int | None = None, *, apply: bool = False
     ) -> pl.DataFrame:
@@ -94,6 +105,20 @@ class Connection(Protocol):
 
         A set is a condition over columns of `requests`, or `slow`, `slow:ttft_s`, `treated:speculation` and the like.
         """
+        ...
+
+    def backtest(
+        self, policies: str | Path | Sequence[str | Path], since: str | datetime | None = None, until: str | datetime | None = None
+    ) -> Backtest:
+        """What policies (files, or names of shipped ones) would have said of the stored history; nothing is written.
+
+        Raises:
+            PolicyError: a policy cannot be used.
+        """
+        ...
+
+    def notices(self) -> Notices:
+        """Silences and deliveries."""
         ...
 
     def doctor(self, since: str | None = None) -> dict[str, Any]:

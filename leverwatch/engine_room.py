@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 import polars as pl
 
-import alerts.policy
+import alerts.follow_up
 import alerts.run
 from alerts.chain import Policy
 from collectors.load import Loader
 from collectors.spool import Spool
-from leverwatch import deployment, lever_effects, report_source, reporting
-from leverwatch.config import Config, ConfigError
+from leverwatch import deployment, lever_effects, lever_widening, policy_sources, report_source, reporting
+from leverwatch.config import Config
 from leverwatch.holdout_settings import stated
 from leverwatch.housekeeping import Housekeeping
 from leverwatch.switchback_settings import ScheduleFile, watched
@@ -92,7 +92,9 @@ class EngineRoom:
             ("settle", self._settle),
             ("compare", self._compare),
             ("roll", self._roll),
+            ("note settings", lambda: alerts.follow_up.before_judging(self.store, self.policies)),
             ("judge", self._judge),
+            ("follow up", lambda: alerts.follow_up.after_judging(self.store, self.policies)),
             ("seal", self._seal),
             ("merge", self._merge),
             ("retain", lambda: self.house.step(self.clock(), jobs.watermark(self.store))),
@@ -182,7 +184,10 @@ class EngineRoom:
         mark = jobs.watermark(self.store)
         since = jobs.unjudged_since(self.store)
         before = since - jobs.BLOCK if since else None
-        done = alerts.run.run(self.store, self.policies, self.clock(), mark, caught_up=live, since=before, base_url=self.base_url)
+        widening = functools.partial(lever_widening.ready, self.store) if live else None
+        done = alerts.run.run(
+            self.store, self.policies, self.clock(), mark, caught_up=live, since=before, base_url=self.base_url, widening=widening
+        )
         if since:
             jobs.mark_judged(self.store)
         return done
@@ -269,13 +274,4 @@ def policies(config: Config) -> list[Policy]:
         ConfigError: the folder is not there.
         PolicyError: a file that cannot be used.
     """
-    chosen = {policy.name: policy for policy in alerts.policy.shipped()}
-    if config.alerts.policies:
-        folder = Path(config.alerts.policies)
-        if not folder.is_dir():
-            msg = f"[alerts] policies = {config.alerts.policies!r}: no such folder; a folder of policy .toml files is taken"
-            raise ConfigError(msg)
-        for path in sorted(folder.glob("*.toml")):
-            policy = alerts.policy.load(path)
-            chosen[policy.name] = policy
-    return list(chosen.values())
+    return [source.policy for source in policy_sources.sources(config.alerts.policies)]

@@ -19,7 +19,7 @@ from leverwatch.access import Level, Refusal, Tokens
 from leverwatch.refused import Refused
 
 OPEN = ("/healthz", "/readyz", "/login")
-READING_POSTS = ("/api/sql",)
+READING_POSTS = ("/api/sql", "/api/backtest")
 SENDING_POSTS = ("/api/evaluations",)
 EXPORTS = "/v1/"  # where an exporter that was given the wrong port sends to
 MOST_FORM_BYTES = 16_384

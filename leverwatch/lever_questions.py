@@ -9,7 +9,7 @@ from queries.report import AGES_S, ReportError
 CHANGE = 0.05
 WITHIN_HOURS = 24.0
 METRIC = "tpot_s"
-METRICS = ("tpot_s", "ttft_s", "error_rate")
+METRICS = ("tpot_s", "ttft_s", "e2e_s", "error_rate")
 GAIN_ON = 0.05
 """What a gain must exceed for a lever to get more traffic: as much above 0, where it is disabled, so that it does not flap."""
 

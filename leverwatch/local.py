@@ -9,7 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from leverwatch import lever_holdout, lever_widening
+from alerts import revalidation
+from alerts.backtest_told import Backtest
+from alerts.debt import debt
+from leverwatch import backtesting, lever_holdout, lever_widening
 from leverwatch.config import read
 from leverwatch.connection import Connection, names
 from leverwatch.doctor import diagnose
@@ -17,6 +20,7 @@ from leverwatch.engine_room import EngineRoom
 from leverwatch.explaining import explain
 from leverwatch.lever_calibration import calibrate
 from leverwatch.lever_questions import CHANGE, GAIN_ON, METRIC, WITHIN_HOURS
+from leverwatch.notice_desk_local import LocalNotices
 from queries import report
 from queries.explain import LIMIT_KEYS
 from queries.results import SqlResult
@@ -70,6 +74,12 @@ class Local(Connection):
     def widening(self, lever: str, gain_on: float = GAIN_ON) -> pl.DataFrame:
         return lever_widening.widening(self.room.store, lever, gain_on)
 
+    def debt(self, since: str | datetime | None = None, until: str | datetime | None = None) -> pl.DataFrame:
+        return debt(self.room.store, _moment(since), _moment(until))
+
+    def revalidations(self, lever: str | None = None, *, everything: bool = False) -> pl.DataFrame:
+        return revalidation.listed(self.room.store, lever, everything=everything)
+
     def calibrate(
         self, lever: str | None = None, since: str | None = None, splits: int | None = None, *, apply: bool = False
     ) -> pl.DataFrame:
@@ -87,6 +97,14 @@ class Local(Connection):
     ) -> pl.DataFrame:
         period = {"since": _moment(since), "until": _moment(until)}
         return explain(self.room, a, b, by=names(by) or (), where=where, limit=limit, **period)
+
+    def backtest(
+        self, policies: str | Path | Sequence[str | Path], since: str | datetime | None = None, until: str | datetime | None = None
+    ) -> Backtest:
+        return backtesting.tried(self.room.store, backtesting.texts(policies), since, until, self.room.clock())
+
+    def notices(self) -> LocalNotices:
+        return LocalNotices(self.room.store, self.room.clock, self.room.config.receivers)
 
     def doctor(self, since: str | None = None) -> dict[str, Any]:
         return diagnose(self.room, since)

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import msgspec
 import polars as pl
 
-from leverwatch import unreachable
+from alerts.backtest_told import Backtest
+from leverwatch import backtesting, unreachable
 from leverwatch.connection import ConnectError, Connection, names
 from leverwatch.credentials import Credentials
 from leverwatch.lever_questions import CHANGE, GAIN_ON, METRIC, WITHIN_HOURS
+from leverwatch.notice_desk import RemoteNotices
 from pipeline.segments import canonical
 from queries.explain import LIMIT_KEYS
 from queries.results import COLUMNS_HEADER, SqlResult
@@ -22,6 +26,7 @@ from queries.sandbox import SqlError
 
 TIMEOUT_S = 120.0
 CALIBRATION_TIMEOUT_S = 900.0
+BACKTEST_TIMEOUT_S = 900.0
 
 
 class Remote(Connection):
@@ -78,6 +83,14 @@ class Remote(Connection):
     def widening(self, lever: str, gain_on: float = GAIN_ON) -> pl.DataFrame:
         return self._of_lever("/api/widening", lever, (), {"gain_on": gain_on})
 
+    def debt(self, since: str | datetime | None = None, until: str | datetime | None = None) -> pl.DataFrame:
+        asked = {"since": _text(since), "until": _text(until)}
+        return _frame(self._asked("GET", "/api/debt", params={name: value for name, value in asked.items() if value}))
+
+    def revalidations(self, lever: str | None = None, *, everything: bool = False) -> pl.DataFrame:
+        asked = {"lever": lever, "all": "true" if everything else None}
+        return _frame(self._asked("GET", "/api/revalidations", params={name: value for name, value in asked.items() if value}))
+
     def calibrate(
         self, lever: str | None = None, since: str | None = None, splits: int | None = None, *, apply: bool = False
     ) -> pl.DataFrame:
@@ -97,6 +110,17 @@ class Remote(Connection):
         asked = {"a": a, "b": b, "since": _text(since), "until": _text(until), "where": where, "by": ",".join(names(by) or ())}
         params = {key: value for key, value in asked.items() if value} | {"limit": limit}
         return _frame(self._asked("GET", "/api/explain", params=params))
+
+    def backtest(
+        self, policies: str | Path | Sequence[str | Path], since: str | datetime | None = None, until: str | datetime | None = None
+    ) -> Backtest:
+        given = backtesting.texts(policies)
+        backtesting.parsed(given)
+        asked = {"policies": msgspec.to_builtins(given), "since": _text(since), "until": _text(until)}
+        return msgspec.json.decode(self._asked("POST", "/api/backtest", json=asked, timeout=BACKTEST_TIMEOUT_S).content, type=Backtest)
+
+    def notices(self) -> RemoteNotices:
+        return RemoteNotices(self._asked)
 
     def doctor(self, since: str | None = None) -> dict[str, Any]:
         told: dict[str, Any] = self._asked("GET", "/api/doctor", params={"since": since} if since else {}).json()

@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable
 
 from alerts.couriers import Couriers
+from alerts.heartbeat import Judging
 from leverwatch.engine_room import EngineRoom
 from pipeline import jobs
 from queries.data_errors import is_fatal
 
 MUCH_BYTES = 8 * 1024 * 1024  # of backlog: no round is put off, and rounds do what is urgent
+JUDGING = frozenset(("load", "assemble", "settle", "compare", "judge"))  # where one of them fails, nothing is judged
 URGENT, BEHIND_S = ("load", "assemble"), 2.0  # the other jobs then run this often
 PAUSE_S = 0.75  # between rounds, so that exports that come one by one share the transactions of a round
 
@@ -32,6 +34,7 @@ class Worker:
         self.on_fatal: Callable[[], object] = lambda: None
         self.has_failed = False
         self._next_s = 0.0
+        self._ran: set[str] = set()
         room.spool.on_append = self._wake.set
         self._thread = threading.Thread(target=self._work, name="jobs", daemon=True)
 
@@ -49,6 +52,7 @@ class Worker:
         steps = (*self._room.steps(), ("deliver", self._hand_over))
         while not self._stop.is_set():
             self._wake.clear()
+            self._ran.clear()
             done, is_behind = 0, self._is_behind()
             is_due = not is_behind or time.monotonic() >= self._next_s
             if is_due:
@@ -62,6 +66,7 @@ class Worker:
                     self._note(name, error)
                 else:
                     self.errors.pop(name, None)
+                    self._ran.add(name)
             if not is_behind:
                 self._stop.wait(PAUSE_S)
             if not done:
@@ -81,4 +86,8 @@ class Worker:
 
     def _hand_over(self) -> int:
         mark = jobs.watermark(self._room.store)
-        return self._couriers.hand_over(mark, caught_up=self._room.is_caught_up()) if mark else 0
+        if mark is None:
+            return 0
+        if self._ran >= JUDGING:
+            self._couriers.note_judging(Judging(self._room.clock(), mark))
+        return self._couriers.hand_over(mark, caught_up=self._room.is_caught_up())

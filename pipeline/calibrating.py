@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline import evidence
-from pipeline.evidence_families import ARMS, NO_GAIN, SUMS, TIMES
+from pipeline.evidence_families import ARMS, NO_GAIN, SUMS, TIMES, WHOLE
 from pipeline.evidence_lengths import reach
 from pipeline.evidence_streams import ROTATION_S, Streams
 from pipeline.inference import block_length, calibration
@@ -25,8 +25,8 @@ from pipeline.measure import BLOCK_S, REQUESTS
 
 SPLITS, SEED = 50, 1
 LEAST_DAYS, LEAST_REPLICAS = 2.0, 4
-METRICS = (REQUESTS, *TIMES.raw)
-FAMILY = replace(TIMES, nulls=(NO_GAIN,))
+FAMILY = replace(TIMES, made_of={**TIMES.made_of, **WHOLE.made_of}, nulls=(NO_GAIN,))  # scales are of a metric and a length, whatever family
+METRICS = (REQUESTS, *FAMILY.raw)
 BLOCKS_A_DAY = 86_400 // BLOCK_S
 _TURN = round(ROTATION_S / BLOCK_S)
 _NEARLY = 0.95  # of two days: some blocks are empty

@@ -17,7 +17,7 @@ from pipeline.segments import canonical
 from pipeline.standardized_effects import CONTROL, SCHEMA, TREATED
 
 METHOD = "descriptive"
-METRICS = {"tpot_s": "tpot", "ttft_s": "ttft", "error_rate": "error"}
+METRICS = {"tpot_s": "tpot", "ttft_s": "ttft", "error_rate": "error", "e2e_s": "e2e"}
 
 
 def effects(sums: pl.DataFrame, by: Sequence[str], after: Sequence[str], lever: str, since: datetime, until: datetime) -> pl.DataFrame:

@@ -10,11 +10,22 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from pipeline import break_even_store, cell_store, deploys, evidence_job, partners, permission_job, segments, settle, uncontrolled_job
+from pipeline import (
+    break_even_store,
+    cell_store,
+    deploys,
+    evidence_job,
+    partners,
+    permission_job,
+    segments,
+    settle,
+    spreads,
+    uncontrolled_job,
+)
 from pipeline.arm_split import Holdout
 from pipeline.assemble import assemble
 from pipeline.break_even_store import Learned
-from pipeline.compare import COMPARED, WINDOW_BLOCKS, effects
+from pipeline.compare import OF_BOTH_ARMS, OF_TREATED, WINDOW_BLOCKS, effects
 from pipeline.evidence_job import Kept
 from pipeline.measure import BLOCK_S
 from pipeline.tuning import Tuning
@@ -140,18 +151,18 @@ def _folded(store: Store, closed: datetime, late: bool) -> tuple[pl.DataFrame, l
 
 def _effects(store: Store, ends: list[datetime], edges: segments.Edges, tuning: Tuning) -> tuple[list[pl.DataFrame], Kept, list[Learned]]:
     """The effects at the ends of blocks, in order; after the last of them the streams of evidence, and where levers stop paying."""
-    asked = {"since": ends[0] - BLOCK * WINDOW_BLOCKS, "until": ends[-1], "metrics": [*COMPARED]}
+    asked = {"since": ends[0] - BLOCK * WINDOW_BLOCKS, "until": ends[-1], "metrics": [*OF_BOTH_ARMS], "alone": [*OF_TREATED]}
     rows = store.frame(files.question("compare_cells"), asked)
     frames, held = [], evidence_job.kept(store)
-    for end, reading in zip(ends, evidence_job.readings(store, ends, rows), strict=True):
+    for end, reading, spread in zip(ends, evidence_job.readings(store, ends, rows), spreads.read(store, ends), strict=True):
         since = end - BLOCK * WINDOW_BLOCKS
         inside = rows.filter((pl.col("block_started_at") >= since) & (pl.col("block_started_at") < end))
         if not inside.is_empty():
             block = inside.filter(pl.col("block_started_at") == end - BLOCK)
             held, found = evidence_job.advanced(store, held, block, reading, end, tuning)
-            made = pl.concat([effects(inside, end), reading.tails.effects], how="diagonal_relaxed")
+            made = pl.concat([effects(inside, end, spread), reading.tails.effects], how="diagonal_relaxed")
             keys = ["lever", "segment", "metric"]
-            made = made.drop("evidence").join(found, on=keys, how="left", maintain_order="left") if len(made) else made
+            made = made.join(found, on=keys, how="left", maintain_order="left") if len(made) else made
             frames.append(deploys.with_notes(made, tuning, end))
     bands = break_even_store.learned(store, ends, rows.select("lever", "segment").unique(), edges, tuning)
     return [frame for frame in frames if not frame.is_empty()], held, bands

@@ -16,7 +16,7 @@ from pipeline.inference.matching import Matched
 from pipeline.inference.natural import Experiment, Grade
 from pipeline.measure import BLOCK_S
 from pipeline.natural_balance import KEYS, balanced
-from pipeline.natural_grids import METRICS, Grids, grids
+from pipeline.natural_grids import METRICS, RAW, Grids, grids
 from pipeline.natural_levels import leveled
 
 ALPHA = 0.05
@@ -80,8 +80,8 @@ def _with_errors(part: Grids, errors: pl.DataFrame | None) -> Reals:
     found = np.zeros((len(METRICS), len(part.segments)))
     if errors is not None:
         told = {(segment, metric): error for segment, metric, error in errors.select(*KEYS, "error").iter_rows()}
-        busy, first = (np.array([told.get((one, name), np.inf) for one in part.segments]) for name in METRICS[:2])
-        found = np.stack([busy, first, busy + np.where(np.isfinite(first), first, 0.0)])
+        busy, first, whole = (np.array([told.get((one, name), np.inf) for one in part.segments]) for name in RAW)
+        found = np.stack([busy, first, whole, busy + np.where(np.isfinite(first), first, 0.0)])
     return found
 
 
@@ -94,7 +94,7 @@ def _rows(
         values = part.values(*arms)
         for place in np.flatnonzero(np.isfinite(found.differences).any(axis=1)).tolist():
             segment = part.segments[place]
-            about = told.get((segment, metric if metric in METRICS[:2] else METRICS[0]))
+            about = told.get((segment, metric if metric in RAW else RAW[0]))
             if about:
                 numbers = [_known(of[place]) for of in (*gains, *values)]
                 yield {"lever": lever, "segment": segment, "metric": metric} | _row(found, place, numbers, about, experiment)

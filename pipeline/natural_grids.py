@@ -12,10 +12,11 @@ import polars as pl
 from pipeline.inference.charge import added_s
 from pipeline.inference.contrast import LEAST_REQUESTS, Sums
 
-METRICS = ("tpot_s", "ttft_s", "net_itl_s")
+RAW = ("tpot_s", "ttft_s", "e2e_s")
+METRICS = (*RAW, "net_itl_s")
 SIDES = ("treated", "without")
 SUMS = ("n", "num", "den", "num_sq", "den_sq", "num_den")
-STRATA_TOGETHER = 2000  # 300 blocks of a day, two metrics and two sides of 6 sums: 115 MB
+STRATA_TOGETHER = 1300  # 300 blocks of a day, three metrics and two sides of 6 sums: 112 MB
 
 Reals = npt.NDArray[np.float64]
 Arms = tuple[Sums, Sums]
@@ -23,17 +24,17 @@ Arms = tuple[Sums, Sums]
 
 @dataclass(frozen=True, slots=True)
 class Grids:
-    """Some segments' sums: both sides of tpot_s (`busy`) and ttft_s (`first`), arrays (strata, blocks); `streams`: strata's segments."""
+    """Some segments' sums: both sides of RAW (`busy`, `first`, `whole`), arrays (strata, blocks); `streams`: strata's segments."""
 
     segments: tuple[str, ...]
     streams: npt.NDArray[np.int64]
     busy: Arms
     first: Arms
+    whole: Arms
 
     def arms(self) -> Iterator[Arms]:
         """Both sides of each of METRICS. Net ITL charges treated with the time to the first token that it adds in a stratum."""
-        yield self.busy
-        yield self.first
+        yield from (self.busy, self.first, self.whole)
         first, other = self.first
         added = added_s(first.n, first.num, other.n, other.num, LEAST_REQUESTS)
         yield self.busy[0].charged(added), self.busy[1]
@@ -64,8 +65,8 @@ def _grid(rows: pl.DataFrame) -> Grids:
     names = strata["segment"].unique(maintain_order=True)
     streams = (strata["segment"].rank("dense") - 1).cast(pl.Int64).to_numpy()
     shape = len(strata), int(numbered["column"].to_numpy().max(initial=0)) + 1
-    busy, first = ((_summed(numbered, name, SIDES[0], shape), _summed(numbered, name, SIDES[1], shape)) for name in METRICS[:2])
-    return Grids(tuple(names.to_list()), streams, busy, first)
+    busy, first, whole = ((_summed(numbered, name, SIDES[0], shape), _summed(numbered, name, SIDES[1], shape)) for name in RAW)
+    return Grids(tuple(names.to_list()), streams, busy, first, whole)
 
 
 def _summed(rows: pl.DataFrame, metric: str, side: str, shape: tuple[int, int]) -> Sums:

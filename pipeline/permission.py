@@ -20,8 +20,9 @@ from pipeline.measure import BLOCK_S
 
 BLOCK = timedelta(seconds=BLOCK_S)
 CYCLE_BLOCKS = 86_400 // BLOCK_S
-SUMS = ("tpot_s_num", "tpot_s_den", "ttft_s_num", "ttft_s_den", "error_rate_num", "error_rate_den")
-SPREAD = ("net_itl_s", "tpot_s", "ttft_s", "error_rate")
+_RAW = ("tpot_s", "ttft_s", "error_rate", "e2e_s")
+SUMS = tuple(f"{metric}_{part}" for metric in _RAW for part in ("num", "den"))
+SPREAD = ("net_itl_s", *_RAW)
 """Metrics of which the spread between treated's replicas is told, so that a null can be widened by it."""
 COUNTS = ("treated_n", "control_n", "stay_blocks", "side")
 _PLACE = ("lever", "pool", "replica")
@@ -132,10 +133,10 @@ def _spreads(kept: Grid, window: slice, place: int) -> dict[str, float]:
     """The relative sd between treated's replicas in a pool, by metric. For net ITL a later first token counts as if charged."""
     after = kept.first[place + 1] if place + 1 < len(kept.first) else kept.counts[0].shape[1]
     sums = {name: array[window, kept.first[place] : after] for name, array in kept.sums.items()}
-    wide, first, errors = ((sums[f"{name}_num"], sums[f"{name}_den"]) for name in ("tpot_s", "ttft_s", "error_rate"))
+    own = {name: (sums[f"{name}_num"], sums[f"{name}_den"]) for name in _RAW}
+    (busy, tokens), first = own["tpot_s"], own["ttft_s"]
     late_s = _ratio(*first) - _pooled(*first)
-    charged = wide[0] + first[1] * np.nan_to_num(late_s)
-    own = {"net_itl_s": (charged, wide[1]), "tpot_s": wide, "ttft_s": first, "error_rate": errors}
+    own["net_itl_s"] = (busy + first[1] * np.nan_to_num(late_s), tokens)
     return {metric: rotation.replica_sd(_over(_ratio(*own[metric]), _pooled(*own[metric]))) for metric in SPREAD}
 
 

@@ -14,10 +14,11 @@ import numpy.typing as npt
 import polars as pl
 
 from pipeline.inference import detector, premise, scale, waiting
-from pipeline.inference.contrast import Reference, Sums
+from pipeline.inference.contrast import LEAST_REQUESTS, Contrast, Reference, Sums
 from pipeline.inference.multiplicity import bonferroni_threshold
 from pipeline.inference.waiting import Waiting
 from pipeline.measure import BLOCK_S
+from pipeline.metrics import by_name
 
 SUMS = ("n", "num", "den", "num_sq", "den_sq", "num_den")
 LONG_S = BLOCK_S * premise.BLOCKS_TOGETHER
@@ -81,7 +82,7 @@ class Premises:
 def advanced(premises: Premises, sums: pl.DataFrame, watched: Iterable[Watched], ended_at: datetime) -> Premises:
     """The premises after one more long block; one that has seen a later block is left as it is.
 
-    `sums` are treated's of that block: lever, segment, metric and SUMS.
+    `sums` are treated's of that block: lever, segment, metric and SUMS. Of a metric that `is_spread` num / den is its value.
     """
     premises = _with_keys(premises, sums, watched)
     if not premises.keys:
@@ -90,7 +91,7 @@ def advanced(premises: Premises, sums: pl.DataFrame, watched: Iterable[Watched],
     arm, here = _arm(premises.keys, sums, fresh)
     thresholds = np.array([key[3] for key in premises.keys])
     lost = np.array([premise.ABOVE if key[4] else premise.BELOW for key in premises.keys])
-    told = premise.block(arm, premises.reference, thresholds, lost)
+    told = _told(premises, arm, thresholds, lost)
     log_m = np.minimum(
         detector.step(premises.log_m, told.difference / scale.sd(premises.scale.known, told.ih)), _most(premises.keys)[:, None]
     )
@@ -102,6 +103,11 @@ def advanced(premises: Premises, sums: pl.DataFrame, watched: Iterable[Watched],
         waiting.update(premises.scale, told.difference, told.ih, told.b, doubtful, scale.HALF_LIFE_S / LONG_S),
         log_m,
     )
+
+
+def is_spread(metric: str) -> bool:
+    """Whether a metric is how uneven replicas are: one number a block, which no request has a part of."""
+    return by_name()[metric].kind == "spread"
 
 
 def listed(premises: Premises) -> pl.DataFrame:
@@ -124,6 +130,19 @@ def with_evidence(effects: pl.DataFrame, listed: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(tests, pl.when(is_premise).then("premise_evidence").cast(_EVIDENCE).alias("premise_evidence")).drop(
         "of_lever"
     )
+
+
+def _told(premises: Premises, arm: Sums, thresholds: Reals, lost: Reals) -> Contrast:
+    """How far each premise's block lies past its threshold, relative to it."""
+    of_sums = premise.block(arm, premises.reference, thresholds, lost)
+    spread = np.array([is_spread(key[2]) for key in premises.keys], np.bool_)
+    if not spread.any():
+        return of_sums
+    known = spread & (arm.n >= LEAST_REQUESTS) & (arm.den > 0)
+    value = np.divide(arm.num, arm.den, out=np.full(len(arm.n), np.nan), where=known)
+    of_levels = premise.level(value / thresholds, 1.0, lost)
+    parts = ((getattr(of_levels, name), getattr(of_sums, name)) for name in ("difference", "ih", "b", "level", "share"))
+    return Contrast(*(np.where(spread, level, plain) for level, plain in parts))
 
 
 def _with_keys(premises: Premises, sums: pl.DataFrame, watched: Iterable[Watched]) -> Premises:

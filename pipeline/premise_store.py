@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from pipeline import state_rows
-from pipeline.premise_evidence import KEY, LAYOUT, LONG_S, NEVER, Premises, Watched, advanced, listed, with_evidence
+from pipeline.premise_evidence import KEY, LAYOUT, LONG_S, NEVER, Premises, Watched, advanced, is_spread, listed, with_evidence
 from queries import files
 from queries.store import Store, Transaction
 
@@ -31,7 +31,8 @@ def told(store: Store, frames: Sequence[pl.DataFrame], watched: Sequence[Watched
         return [with_evidence(frame, newest) for frame in frames], None
     first = _begun(frames[0]["until"][0]) - BEFORE
     asked = {"since": first if last == NEVER else last, "until": until, "long_s": LONG_S}
-    names = {"levers": sorted({one.lever for one in watched}), "metrics": sorted({one.metric for one in watched})}
+    metrics = sorted({one.metric for one in watched})
+    names = {"levers": sorted({one.lever for one in watched}), "metrics": metrics, "spreads": [*filter(is_spread, metrics)]}
     sums = store.frame(files.question("premise_cells"), asked | names)
     return _in_order(frames, sums, kept(store, watched), watched)
 

@@ -22,7 +22,7 @@ from pipeline.schedule_rows import TREATED, Period
 
 ALPHA = 0.05
 METHOD = "switchback_pairs"
-METRICS = ("tpot_s", "ttft_s", "error_rate")
+METRICS = ("tpot_s", "ttft_s", "error_rate", "e2e_s")
 NET, BUSY, FIRST = "net_itl_s", METRICS.index("tpot_s"), METRICS.index("ttft_s")
 EXPECTED_SQUARES = 48 * 0.05**2  # of differences: a day of 15-minute periods that each err by 5 %
 SUMS = ("n", "num", "den", "num_sq", "den_sq", "num_den")

@@ -14,7 +14,7 @@ KEYS = ("cache_class", "output_bucket", "concurrency_bucket")
 
 
 def sums(store: Store, lever: str, since: datetime, until: datetime) -> pl.DataFrame:
-    """One row per arm and value of every key: requests that count, numerator and denominator of `tpot`, `ttft` and `error`."""
+    """One row per arm and value of every key: requests that count, numerator and denominator of `tpot`, `ttft`, `e2e` and `error`."""
     with store.snapshot() as seen:
         near = ranged.relation(store, seen, "requests", since, until)
         asked = {"lever": lever, "since": since, "until": until}

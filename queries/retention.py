@@ -66,7 +66,11 @@ TABLES: dict[str, tuple[_Table, ...]] = {
     ),
     "evaluations": (_Table("evaluations", "evaluated_at", "received_at"),),
     "verdicts": (_Table("verdicts", "decided_at"),),
-    "flips": (_Table("flips", "decided_at"),),
+    "flips": (
+        _Table("flips", "decided_at"),
+        _Table("after_checks", "switched_at"),
+        _Table("revalidations", "changed_at", only="done_at is not null"),
+    ),
     "deliveries": (_Table("deliveries", "started_at"),),
 }
 

@@ -45,6 +45,6 @@ def _settle(room: EngineRoom) -> None:
 
 
 def _read(room: EngineRoom, since: datetime, until: datetime) -> pl.DataFrame:
-    found = room.store.frame(files.question("compare_cells"), {"since": since, "until": until, "metrics": [REQUESTS, *RAW]})
+    found = room.store.frame(files.question("compare_cells"), {"since": since, "until": until, "metrics": [REQUESTS, *RAW], "alone": []})
     whole = pl.col("block_started_at") + timedelta(seconds=BLOCK_S) <= until
     return found.filter(pl.col("arm").is_in(ARMS) & whole).select(*KEYS, *SUMS).sort("block_started_at", *KEYS[:4])

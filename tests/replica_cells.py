@@ -20,7 +20,7 @@ BLOCK = timedelta(minutes=5)
 TOKENS = 100.0
 Counts = Callable[[int, int], tuple[int, int]]
 """A block's and a replica's number in, its requests of treated and of control out."""
-LEVEL_S = {"tpot_s": 0.02, "ttft_s": 0.4, "error_rate": 0.0}
+LEVEL_S = {"tpot_s": 0.02, "ttft_s": 0.4, "error_rate": 0.0, "e2e_s": 2.4}
 
 
 def rotating(replicas: int, at_once: int = 1, every: int = 6, n: int = 100) -> Counts:

@@ -5,7 +5,7 @@ import pytest
 from alerts.chain import Harm
 from alerts.policy import PolicyError, parse, shipped_text
 
-HARM = '[[disable_when]]\nkind = "harm"\nmetric = "net_itl_gain"\nis = "below"\nthreshold = 0.0\nunit = "ratio"'
+HARM = '[[disable_when]]\nkind = "harm"\nmetric = "net_itl_gain"\nis = "below"\nthreshold = -0.02\nunit = "ratio"'
 
 
 def with_harm(text: str) -> tuple[str, str]:
@@ -35,12 +35,12 @@ def problem(change: str, to: str) -> str:
         ('is = "above"\nrelative', 'is = "below"\nrelative', "disable_when[1].is: takes 'above', because lower is better for ttft_s"),
         ("relative_to_control = 1.25", "relative_to_control = -1", "disable_when[1].relative_to_control: takes a factor above 0"),
         ('is = "above"\nthreshold = 0.05', 'is = "below"\nthreshold = 0.05', "re_enable_when.is: takes 'above'"),
-        ("threshold = 0.05", "threshold = 0.0", "re_enable_when: its threshold must be better than that of disable_when[0]"),
+        ("threshold = 0.05", "threshold = -0.02", "re_enable_when: its threshold must be better than that of disable_when[0]"),
         ("threshold = 0.05", "threshold = -0.05", "re_enable_when: its threshold must be better than that of disable_when[0]"),
         ("re_enable_at = 1.5", "re_enable_at = 1.25", "disable_when[2].re_enable_at: takes a value above the threshold 1.25, got 1.25"),
         ("re_enable_at = 48", "re_enable_at = 80", "disable_when[3].re_enable_at: takes a value below the threshold 64, got 80"),
-        ("threshold = 0.0\n", "threshold = 0.1\n", "disable_when[0]: harm takes a gain limit of 0 or below, got 0.1"),
-        ('kind = "harm"', 'kind = "benefit_gone"\nbecause = ""', None),
+        ("threshold = -0.02\n", "threshold = 0.1\n", "disable_when[0]: harm takes a gain limit of 0 or below, got 0.1"),
+        (HARM, HARM.replace("harm", "benefit_gone").replace("-0.02", "0.0"), None),
         ("minimum_gain = 0.0", "minimum_gain = 1.5", "expected_benefit.minimum_gain: "),
         ('metric = "batch_at_admission"\nis = "above"', 'metric = "acceptance_length"\nis = "above"', "a second premise_lost"),
     ],
@@ -79,7 +79,7 @@ def test_equal_thresholds_are_found_even_when_written_in_two_ways() -> None:
 def test_benefit_gone_stands_at_the_minimum_gain() -> None:
     text = shipped_text("speculation-net-itl").replace('kind = "harm"', 'kind = "benefit_gone"', 1)
     text = text.replace("minimum_gain = 0.0", "minimum_gain = 0.02")
-    with pytest.raises(PolicyError, match=r"takes the gain limit of expected_benefit.minimum_gain, 0.02; got 0"):
+    with pytest.raises(PolicyError, match=r"takes the gain limit of expected_benefit.minimum_gain, 0.02; got -0.02"):
         parse(text, "my.toml")
 
 

@@ -306,7 +306,9 @@ def test_taking_back_goes_out_as_resolved(store: Store, clock: Clock, hook: Hook
     clock.forward(3600)
     with store.write() as transaction:
         transaction.execute(
-            "insert into flips select 'f2', policy, lever, segment, state_after, 'on', $now, reason, notice from flips", {"now": clock.now}
+            "insert into flips by name select 'f2' as flip_id, policy, lever, segment, state_after as state_before, 'on' as state_after,"
+            " $now as decided_at, reason, notice from flips",
+            {"now": clock.now},
         )
     put_in(store, to, clock)
     deliver_waiting(store, to, clock)

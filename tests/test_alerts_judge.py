@@ -10,7 +10,7 @@ from alerts.conditions import gain_limit, is_gain_above
 from alerts.effects import Effect, effect_name
 from alerts.judge import Judgment, Standing, judge, stale
 from alerts.policy import parse, shipped, shipped_text
-from pipeline.metrics import by_name
+from pipeline.metrics import judged
 
 T0 = datetime(2026, 3, 4, tzinfo=UTC)
 BLOCK = timedelta(seconds=300)
@@ -53,8 +53,9 @@ def healthy(policy: Policy) -> dict[str, Effect]:
 def at(policy: Policy, trigger: Any, offset: float) -> dict[str, Effect]:
     """Healthy effects, but the trigger's number lies past (offset > 0) or short of (offset < 0) where it turns."""
     effects = healthy(policy)
-    name, metric = effect_name(trigger.metric), by_name()[trigger.metric]
+    name, metric = effect_name(trigger.metric), judged()[trigger.metric]
     limit = gain_limit(trigger, metric)
+    effects |= {one.metric: premise(one.metric, one.threshold + (EPSILON if one.is_ == "above" else -EPSILON)) for one in narrowed(trigger)}
     if limit is None:
         assert trigger.threshold is not None
         effects[name] = premise(name, trigger.threshold + (offset if trigger.is_ == "above" else -offset))
@@ -66,6 +67,10 @@ def at(policy: Policy, trigger: Any, offset: float) -> dict[str, Effect]:
         benefit = effect_name(policy.expected_benefit.metric)
         effects[benefit] = uncontrolled(benefit, 0.03)
     return effects
+
+
+def narrowed(condition: Any) -> tuple[SingleArm, ...]:
+    return tuple(getattr(condition, "where", ()))
 
 
 def play(policy: Policy, blocks: list[dict[str, Effect]], standing: Standing | None = None, start: int = 0) -> list[Judgment]:
@@ -258,7 +263,7 @@ def test_off_by_harm_a_good_premise_without_control_does_not_turn_it_on_again() 
 
 def test_a_minimum_gain_disables_what_helps_too_little() -> None:
     text = shipped_text("speculation-net-itl").replace("minimum_gain = 0.0", "minimum_gain = 0.03")
-    text = text.replace('kind = "harm"', 'kind = "benefit_gone"').replace("threshold = 0.0\n", "threshold = 0.03\n")
+    text = text.replace('kind = "harm"', 'kind = "benefit_gone"').replace("threshold = -0.02\n", "threshold = 0.03\n")
     policy = parse(text, "my.toml")
     little = healthy(SPECULATION) | {"net_itl_s": gain(0.01, 0.02)}
     assert play(policy, [little] * 3)[-1].reason_code == "benefit_gone"

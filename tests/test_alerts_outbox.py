@@ -36,7 +36,7 @@ def flip(store: Store, flip_id: str, state: str, hours_before_mark: float, lever
 
 
 def due(store: Store, to: Receiver | None = None, *, caught_up: bool = True) -> list[str]:
-    return outbox.due_flips(store, to or receiver(), MARK, caught_up=caught_up)
+    return outbox.due_flips(store, to or receiver(), MARK, NOW, caught_up=caught_up)
 
 
 def hand_over(store: Store, outcome: Outcome | None, name: str = "oncall") -> None:

@@ -65,14 +65,14 @@ def test_control_that_was_not_watched_for_long_is_not_accused() -> None:
     assert judged(fresh._replace(blocks=3))[0][2] == "few_blocks"
 
 
-@pytest.mark.parametrize(("high", "is_harm"), [(-0.05, True), (-0.03, False)])
+@pytest.mark.parametrize(("high", "is_harm"), [(-0.07, True), (-0.05, False)])
 def test_a_widened_null_is_passed_only_beyond_its_margin(high: float, is_harm: bool) -> None:
     said = judged(effect(high - 0.1, high, permission="widened_null", margin=0.04))
     assert (said[-1][2] in ("harm", "hysteresis")) == is_harm
 
 
 def test_evidence_is_read_at_the_null_beyond_the_margin() -> None:
-    """Of NULLS the nearest at or beyond -3 % is -5 %, and above 5 % and 3 % it is 10 %."""
+    """Of NULLS the nearest at or beyond -2 % and -3 % is -5 %, and above 5 % and 3 % it is 10 %."""
     below = [ENOUGH if null >= -0.02 else 0.0 for null in NULLS]
     above = [ENOUGH if null <= 0.05 else 0.0 for null in NULLS]
     plain = effect(-0.3, 0.3, evidence_below=below, evidence_above=above)

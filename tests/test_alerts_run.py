@@ -66,7 +66,7 @@ def content(store: Store) -> dict[str, list[dict[str, Any]]]:
 def test_a_first_run_writes_the_policies_even_without_effects(store: Store) -> None:
     assert judge(store, 0) == len(POLICIES)
     [row] = store.rows("select policy, version, lever, owner, body, loaded_at from policies")
-    assert (row["policy"], row["version"], row["lever"], row["loaded_at"]) == ("speculation-net-itl", "1", "speculation", NOW)
+    assert (row["policy"], row["version"], row["lever"], row["loaded_at"]) == ("speculation-net-itl", POLICIES[0].version, "speculation", NOW)
     assert json.loads(row["body"])["quality_gate"]["repeats"] == 5
 
 
@@ -190,9 +190,8 @@ def test_history_that_came_late_is_judged_when_asked_for(store: Store) -> None:
 
 def test_a_policy_that_is_new_judges_from_the_first_block_and_the_old_one_does_not_again(store: Store) -> None:
     play(store, [BAD] * 4)
-    text = (
-        shipped_text("speculation-net-itl").replace('name = "speculation-net-itl"', 'name = "mine"').replace('version = "1"', "version = 7")
-    )
+    text = shipped_text("speculation-net-itl").replace('name = "speculation-net-itl"', 'name = "mine"')
+    text = text.replace(f'version = "{POLICIES[0].version}"', "version = 7")
     judge(store, 4, [*POLICIES, parse(text, "mine.toml")])
     flips = store.rows("select policy, decided_at from flips order by policy")
     assert [(flip["policy"], flip["decided_at"]) for flip in flips] == [("mine", T0 + 3 * BLOCK), ("speculation-net-itl", T0 + 3 * BLOCK)]
@@ -209,7 +208,7 @@ def test_everything_of_a_run_is_written_in_one_transaction(store: Store, monkeyp
         msg = "power cut"
         raise RuntimeError(msg)
 
-    monkeypatch.setattr("alerts.run._replace_current", broken)
+    monkeypatch.setattr("alerts.writing.replace_current", broken)
     with pytest.raises(RuntimeError, match="power cut"):
         judge(store, 3)
     assert content(store) == before

@@ -18,7 +18,7 @@ from queries.store import Store
 
 T0 = datetime(2026, 3, 4, tzinfo=UTC)
 TEXT = shipped_text("speculation-net-itl")
-MEAN = 'kind = "failure_mode"\nmetric = "ttft_s"\n'
+MEAN = 'metric = "ttft_s"\n'
 FACTOR = 'relative_to_control = 1.25\nunit = "ratio"'
 
 
@@ -26,7 +26,7 @@ def policy(metric: str, limit: str = FACTOR) -> Any:
     """The shipped policy whose failure mode is watched by another metric, or held against another limit."""
     assert MEAN in TEXT
     assert FACTOR in TEXT
-    text = TEXT.replace(MEAN, f'kind = "failure_mode"\nmetric = "{metric}"\n').replace(FACTOR, limit)
+    text = TEXT.replace(MEAN, f'metric = "{metric}"\n').replace(FACTOR, limit, 1)
     return parse(text, "my.toml")
 
 
@@ -96,12 +96,12 @@ def test_the_sums_behind_a_percentile_are_counts_by_bin() -> None:
 def test_percentiles_that_no_policy_names_are_not_read(tmp_path: Path) -> None:
     store, ends = Store(tmp_path), {"until": T0, "since": T0}
     rows = [
-        {"lever": "speculation", "segment": "{}", "metric": name, "arm_a": "treated"} for name in ("ttft_s", "ttft_s_p95", "tpot_s_p50")
+        {"lever": "speculation", "segment": "{}", "metric": name, "arm_a": "treated"} for name in ("ttft_s", "ttft_s_p95", "ttft_s_p99", "tpot_s_p50")
     ]
     plain = {"blocks": 1, "n_a": 1, "n_b": 1, "method": "m", "basis": "control", "coverage": 1.0}
     with store.write() as transaction:
         transaction.insert("effects", pl.DataFrame([row | ends | plain for row in rows]))
     starts = {"speculation": T0 - timedelta(hours=1)}
-    for named, expected in (("ttft_s", ["ttft_s"]), ("ttft_s_p95", ["ttft_s", "ttft_s_p95"])):
-        assert sorted(streams.effects(store, starts, [policy(named)])["metric"]) == expected
+    for named, expected in (("ttft_s", {"ttft_s_p95"}), ("ttft_s_p99", {"ttft_s_p95", "ttft_s_p99"})):
+        assert set(streams.effects(store, starts, [policy(named)])["metric"]) - {"ttft_s"} == expected
     store.close()

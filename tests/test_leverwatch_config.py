@@ -98,7 +98,7 @@ def test_a_variable_of_a_list_takes_commas_or_json_and_one_of_tables_json(tmp_pa
         ("[[serve]]\nport = 1\n", r"\[serve\]: Expected `object`, got `array`; taken: one table, under \[serve\]$"),
         (
             "[[receivers]]\nname = 'a'\nurl = 'http://x'\nsecret = 'whsec_AAAA'\nkind = 'slack'\n",
-            r"\[\[receivers\]\] kind \(table 1\): Invalid enum value 'slack'; taken: `webhook`$",
+            r"\[\[receivers\]\] kind \(table 1\): Invalid enum value 'slack'; taken: `webhook`, `alertmanager`, `chat`, `email`, `file`$",
         ),
         ("[access]\nread = [{ token = 1.5 }]\n", r"\[access\] read\[0\].token: Expected `str`, got `float`; taken: text$"),
         ("[alerts]\nbase_url = 'leverwatch.example'\n", r"\[alerts\] base_url = 'leverwatch.example': an address such as https://"),

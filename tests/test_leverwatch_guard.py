@@ -62,6 +62,7 @@ def site() -> Site:
         ("GET", "/api/report", {READ, ADMIN}),
         ("GET", "/api/verdicts", {READ, ADMIN}),
         ("POST", "/api/sql", {READ, ADMIN}),
+        ("POST", "/api/backtest", {READ, ADMIN}),
         ("POST", "/api/silences", {ADMIN}),
         ("POST", "/api/deliveries/1/replay", {ADMIN}),
         ("DELETE", "/api/silences/1", {ADMIN}),

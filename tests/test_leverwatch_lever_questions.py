@@ -100,7 +100,7 @@ def test_by_a_key_its_groups_take_the_place_of_segments(room: EngineRoom) -> Non
     [
         ({"change": 0.0}, "change is 0"),
         ({"within_hours": 0}, "within is 0 h"),
-        ({"metric": "e2e_s"}, "taken: tpot_s"),
+        ({"metric": "queue_s"}, "taken: tpot_s"),
         ({"by": ["x"]}, "key 'x'"),
     ],
 )

@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
+from alerts.heartbeat import Judging
+from leverwatch import worker as worker_module
 from leverwatch.worker import Worker
 
 
@@ -78,3 +81,39 @@ def test_while_much_waits_what_is_urgent_runs_more_often_than_the_rest() -> None
     assert enough.wait(5)
     worker.stop()
     assert room.rounds < len(loads) / 2
+
+
+class Couriers:
+    """What the worker told."""
+
+    def __init__(self) -> None:
+        self.judged: list[datetime] = []
+        self.handed = threading.Event()
+
+    def note_judging(self, judging: Judging) -> None:
+        self.judged.append(judging.judged_at)
+
+    def hand_over(self, *_: object, **__: object) -> int:
+        self.handed.set()
+        return 0
+
+
+def test_judging_is_told_to_have_run_only_where_no_step_of_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(2026, 3, 5, tzinfo=UTC)
+    monkeypatch.setattr(worker_module.jobs, "watermark", lambda _: now)
+    room, couriers = Room(), Couriers()
+    room.clock = lambda: now  # type: ignore[attr-defined]
+    room.is_caught_up = lambda: True  # type: ignore[attr-defined]
+    others = tuple((name, lambda: 0) for name in worker_module.JUDGING - {"load"})
+    monkeypatch.setattr(room, "steps", lambda: (("load", room.load), *others))
+    worker = Worker(room, couriers, beat_s=0.01)  # type: ignore[arg-type]
+    worker.start()
+    assert couriers.handed.wait(5)
+    assert couriers.judged == [], "a step fails, so nothing that came is judged"
+    room.is_broken = False
+    couriers.handed.clear()
+    assert couriers.handed.wait(5)
+    couriers.handed.clear()
+    assert couriers.handed.wait(5)
+    worker.stop()
+    assert set(couriers.judged) == {now}

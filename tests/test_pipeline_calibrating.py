@@ -69,15 +69,15 @@ def test_contrasts_of_blocks_taken_together_are_those_that_serve_gives() -> None
     split = halves(DAYS[:288], 2)
     found = contrasts(split, 3)
     streams = Streams.start(FAMILY, [("", "0"), ("", "1")])
-    known = scale.State.start(6, 12)
-    known = replace(known, reach=np.full(6, reach(3)))
+    known = scale.State.start(2 * len(FAMILY.metrics), 12)
+    known = replace(known, reach=np.full(2 * len(FAMILY.metrics), reach(3)))
     streams = replace(streams, multiple=np.full(2, 3), scale=replace(streams.scale, known=known))
     told = []
     for block in range(288):
         sums = split[:, block, 1:].reshape(2, -1)
         streams, z = stepped(streams, sums, split[:, block, 0, 1, 0], np.ones(2, np.bool_), 1.0)
         told.append(z)
-    np.testing.assert_array_equal(np.array(told[2::3]).reshape(96, 2, 3), found)
+    np.testing.assert_array_equal(np.array(told[2::3]).reshape(96, 2, len(FAMILY.metrics)), found)
 
 
 def test_noise_that_the_model_knows_takes_about_the_widening_that_is_shipped() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline import compare
+from pipeline import compare, window_contrasts
 from pipeline.measure import BLOCK_S
 
 UNTIL = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -111,8 +111,8 @@ def test_control_alone_is_no_effect() -> None:
 
 @pytest.mark.parametrize(("n", "critical"), [(10, 8.5), (20, 3.75), (50, 3.18), (288, 3.16)])
 def test_the_anytime_valid_radius_has_the_published_critical_values(n: int, critical: float) -> None:
-    assert compare.avt_radius(n, variance=1.0) * math.sqrt(n) == pytest.approx(critical, rel=0.01)
+    assert window_contrasts.avt_radius(n, variance=1.0) * math.sqrt(n) == pytest.approx(critical, rel=0.01)
 
 
 def test_two_values_say_nothing() -> None:
-    assert math.isinf(compare.avt_radius(2, 1.0))
+    assert math.isinf(window_contrasts.avt_radius(2, 1.0))

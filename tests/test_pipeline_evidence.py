@@ -69,7 +69,7 @@ def test_harm_after_a_good_history_is_seen_soon_and_a_good_lever_is_left_alone()
 def test_nothing_is_said_before_the_scale_is_known() -> None:
     _, told = played(GOOD[: 4 * LAGS])
     assert all(found["evidence"].null_count() == len(METRICS) for found in told)
-    assert [found["blocks_seen"].to_list() for found in told[:3]] == [[0, 0, 0, 0], [1, 1, 1, 0], [2, 2, 2, 0]]
+    assert [found["blocks_seen"].to_list() for found in told[:3]] == [[0, 0, 0, 0, 0], [1, 1, 1, 0, 0], [2, 2, 2, 0, 0]]
 
 
 def test_a_gain_that_is_gone_is_told_from_one_that_has_turned_into_harm() -> None:

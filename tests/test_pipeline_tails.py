@@ -188,7 +188,7 @@ def put(store: Store, frame: pl.DataFrame) -> None:
 
 
 def read(store: Store, blocks: int) -> tuple[pl.DataFrame, list[evidence_job.Reading]]:
-    asked = {"since": BEGAN - 2 * WINDOW * BLOCK, "until": BEGAN + blocks * BLOCK, "metrics": ["requests", "error_rate"]}
+    asked = {"since": BEGAN - 2 * WINDOW * BLOCK, "until": BEGAN + blocks * BLOCK, "metrics": ["requests", "error_rate"], "alone": []}
     cells = store.frame(files.question("compare_cells"), asked)
     return cells, list(evidence_job.readings(store, [BEGAN + (number + 1) * BLOCK for number in range(blocks)], cells))
 

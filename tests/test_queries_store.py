@@ -149,7 +149,7 @@ STAGES = {
     "cell_series": "placed_cells", "cell_numbers": "placed_cells", "cell_metrics": "named_metrics",
     "natural_off_steps": "marked", "natural_cold_workers": "marked", "natural_rollouts": "marked", "natural_spill": "marked",
     "natural_before_after": "marked",
-    "natural_sums": "sided", "break_even_contexts": "marked", "break_even_outdate": "bands",
+    "natural_sums": "sided", "break_even_contexts": "marked", "break_even_outdate": "bands", "debt_cells": "stands",
 }  # fmt: skip
 SHAPES = {
     "working_cells": "create temp table working_cells as select 0::uinteger as cell, g.* exclude (segment_id), s.* exclude "
@@ -181,6 +181,7 @@ SHAPES = {
     "working_blocks": "create temp table working_blocks as select now() as block_started_at",
     "marked": "create temp table marked as select *, '' as arm, '' as setting from requests",
     "bands": "create temp table incoming as select * from break_even",
+    "stands": "create temp table incoming_stands as select 0 as place, '' as lever, '' as segment, now() as since, now() as until",
     "sided": "create temp table sided as select *, '' as arm, '' as side, '' as experiment from requests",
 }
 

@@ -21,7 +21,11 @@ _QUERIES = {
     "/api/explain": {"a": "slow", "since": "24h"},
     "/api/flips": {"limit": "5"},
 }
-_BODIES = {"/api/sql": {"sql": "select model, count(*) as requests from requests group by model", "limit": 100}}
+_BODIES: dict[str, dict[str, Any]] = {
+    "/api/sql": {"sql": "select model, count(*) as requests from requests group by model", "limit": 100},
+    "/api/silences": {"lever": "speculation", "for_s": 3600, "comment": "known"},
+    "/api/flips/{flip_id}/snooze": {"for_s": 3600},
+}
 _METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -109,7 +113,8 @@ def _resolved(schema: Mapping[str, Any], openapi: Mapping[str, Any]) -> Mapping[
 def _example(path: str, method: str, address: str) -> str:
     """A command for a shell."""
     query = f"?{urlencode(_QUERIES[path])}" if path in _QUERIES else ""
-    words = ["curl", *(["-X", method.upper()] if method != "get" and path not in _BODIES else []), f"{address}{path}{query}"]
-    if path in _BODIES:
+    has_body = method == "post" and path in _BODIES
+    words = ["curl", *(["-X", method.upper()] if method != "get" and not has_body else []), f"{address}{path}{query}"]
+    if has_body:
         words += ["-H", "Content-Type: application/json", "-d", json.dumps(_BODIES[path])]
     return shlex.join(words)

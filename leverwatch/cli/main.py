@@ -17,13 +17,17 @@ COMMANDS = (
     "report",
     "effects",
     "holdout",
+    "debt",
     "explain",
     "sql",
     "policy",
+    "verify",
     "doctor",
     "calibrate",
     "snapshot",
     "switchback",
+    "silence",
+    "deliveries",
     "tap",
 )
 OURS = ("alerts", "collectors", "dashboards", "demo", "leverwatch", "pipeline", "queries")

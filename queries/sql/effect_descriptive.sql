@@ -12,6 +12,7 @@ select
     sum(decode_s) filter (where output_tokens >= 2) as tpot_num,
     sum(output_tokens - 1) filter (where output_tokens >= 2 and decode_s is not null)::double as tpot_den,
     count(ttft_s) as ttft_n, sum(ttft_s) as ttft_num, count(ttft_s)::double as ttft_den,
+    count(e2e_s) as e2e_n, sum(e2e_s) as e2e_num, count(e2e_s)::double as e2e_den,
     count(*) filter (where outcome <> 'aborted') as error_n,
     count(*) filter (where outcome = 'error')::double as error_num,
     count(*) filter (where outcome <> 'aborted')::double as error_den

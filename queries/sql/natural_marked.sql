@@ -1,7 +1,7 @@
 -- Requests that began from $since to $until and ended well, each with its arm of $lever, stated or by its setting.
 select
     started_at, replica, tenant, model, hardware, topology, input_bucket, temperature_bucket, batch_bucket, prompt_tokens, cached_tokens,
-    output_tokens, ttft_s, decode_s, draft_tokens, batch_at_admission, queue_depth,
+    output_tokens, ttft_s, e2e_s, decode_s, draft_tokens, batch_at_admission, queue_depth,
     coalesce(
         arms[$lever],
         case

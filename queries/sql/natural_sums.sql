@@ -1,4 +1,4 @@
--- The sums of both sides by experiment, segment (of $keys), stratum and block of $block_s seconds: of two metrics, and of what was met before
+-- The sums of both sides by experiment, segment (of $keys), stratum and block of $block_s seconds: of three metrics, and of what was met before
 -- treatment. By replica only where replicas are measured by their own level; before and after by the hour. Segments without three blocks in
 -- which both sides have requests compare with nothing and are left out.
 with two_sided as (
@@ -14,6 +14,8 @@ with two_sided as (
     select *, 'tpot_s' as metric, decode_s as num, (output_tokens - 1)::double as den
     from compared
     where decode_s is not null and output_tokens > 1
+    union all
+    select *, 'e2e_s' as metric, e2e_s as num, 1.0 as den from compared where e2e_s is not null
 ), summed as (
     select
         experiment, metric, side, model, hardware, if(list_contains($keys, 'topology'), topology, null) as topology, input_bucket,

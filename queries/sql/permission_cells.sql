@@ -13,10 +13,12 @@ select
     coalesce(sum(num) filter (metric = 'ttft_s' and is_treated), 0) as ttft_s_num,
     coalesce(sum(den) filter (metric = 'ttft_s' and is_treated), 0) as ttft_s_den,
     coalesce(sum(num) filter (metric = 'error_rate' and is_treated), 0) as error_rate_num,
-    coalesce(sum(den) filter (metric = 'error_rate' and is_treated), 0) as error_rate_den
+    coalesce(sum(den) filter (metric = 'error_rate' and is_treated), 0) as error_rate_den,
+    coalesce(sum(num) filter (metric = 'e2e_s' and is_treated), 0) as e2e_s_num,
+    coalesce(sum(den) filter (metric = 'e2e_s' and is_treated), 0) as e2e_s_den
 from block_cells
 join places using (series_id)
 join cell_metrics using (metric_id)
-where started_at in (select unnest($starts)) and metric in ('requests', 'tpot_s', 'ttft_s', 'error_rate')
+where started_at in (select unnest($starts)) and metric in ('requests', 'tpot_s', 'ttft_s', 'error_rate', 'e2e_s')
 group by all
 having treated_n > 0 or control_n > 0

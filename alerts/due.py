@@ -1,0 +1,47 @@
+"""Flips in, those that a receiver is to be handed now out: what recommends to who wants it, what ends that to who was told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from alerts import silence_rows, silences
+from alerts.notice_types import OPENING, type_of
+from alerts.receivers import Receiver
+from alerts.silences import FlipKeys, Silence
+from queries import files
+from queries.store import Store, Transaction
+
+NOTIFY_FOR = timedelta(hours=24)
+
+
+def due_flips(reader: Store | Transaction, receiver: Receiver, newest_watermark: datetime, now: datetime, *, caught_up: bool) -> list[str]:
+    """The flips to hand to a receiver now, oldest first: of each stream the newest, where it was not handed yet.
+
+    What recommends goes to who wants it, younger than 24 h or held back by a silence until less than 24 h ago; what ends a
+    recommendation to who was told of it, however late. None while judging has not caught up: a later block may take a flip back.
+    """
+    if not caught_up:
+        return []
+    rows = reader.frame(files.question("outbox_due"), {"receiver": receiver.name}).to_dicts()
+    if not rows:
+        return []
+    held = silence_rows.since(reader, now - NOTIFY_FOR)
+    return [row["flip_id"] for row in rows if _is_due(row, receiver, newest_watermark - NOTIFY_FOR, held, now)]
+
+
+def keys_of(row: Mapping[str, Any]) -> FlipKeys:
+    """What silences and receivers tell a row of `flips` by."""
+    return FlipKeys(row["flip_id"], row["policy"], row["lever"], json.loads(row["segment"]), row["severity"] or "warning")
+
+
+def _is_due(row: Mapping[str, Any], receiver: Receiver, since: datetime, held: Iterable[Silence], now: datetime) -> bool:
+    kind = type_of(row["state_after"], row["action"])
+    if kind == "lever.resolved":
+        return row["told_state"] is not None and type_of(row["told_state"], row["told_action"]) in OPENING
+    keys = keys_of(row)
+    if row["shadow"] or not receiver.wants(keys.lever, keys.segment, keys.severity) or silences.holds(held, keys, receiver.name, now):
+        return False
+    return bool(row["decided_at"] > since or silences.held_lately(held, keys, receiver.name, now))

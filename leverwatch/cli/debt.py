@@ -1,0 +1,36 @@
+"""`leverwatch debt`: what was recommended off and went on all the same, and what that cost."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from leverwatch.cli import common
+from leverwatch.cli.effects import shown
+
+UNSHOWN = ("segment",)
+
+
+def add(subparsers: Any) -> None:
+    """States the command's arguments."""
+    told = "per policy and segment for how long a lever was recommended off while its traffic went on, and the request time lost by that"
+    parser = subparsers.add_parser("debt", help=told, description=told)
+    common.add_data(parser)
+    parser.add_argument("--since", metavar="T", help="ISO 8601 (no offset: UTC) or an age such as 24h; default: a week before --until")
+    parser.add_argument("--until", metavar="T", help="exclusive, as --since; default: the end of the newest block")
+    parser.add_argument("--format", choices=("table", "json", "csv"), default="table")
+    parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints or writes the debt; gives 0, whether or not there is any."""
+    with common.connection(args) as connection:
+        frame = connection.debt(args.since, args.until)
+    if frame.is_empty():
+        print("leverwatch: no lever that was recommended off went on in that time", file=sys.stderr)
+    text = common.write(shown(frame, UNSHOWN) if args.format == "table" else frame, args.format, args.out)
+    if text:
+        print(text, end="")
+    return 0

@@ -1,0 +1,99 @@
+"""A back-test and its recommendations beside labels in, text for a terminal out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import polars as pl
+
+from alerts import wording
+from alerts.backtest_labels import Label, Mark, stream_days
+from alerts.backtest_told import Backtest, Judged
+from leverwatch.cli import common
+from pipeline.segments import canonical
+
+MOST_UNDECIDED = 20
+UNDECIDED = ("insufficient", "frozen", "conflicted")
+
+
+def text(found: Backtest, seen: Sequence[Mark], unmet: Sequence[Label]) -> str:
+    """What a back-test says, for people: recommendations, then how often, then what was missed, not told, and not known."""
+    lines = [*_fired(seen), *_often(found, seen), *_missed(unmet), *_undecided(found.streams), *(f"note: {note}" for note in found.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def span(seconds: float) -> str:
+    """A time span in two units at most: `35 min`, `3 h 20 min`, `2 d 4 h`."""
+    minutes = round(abs(seconds) / 60)
+    days, hours = divmod(minutes // 60, 24)
+    parts = [(days, "d"), (hours, "h"), (minutes % 60, "min")]
+    said = [f"{number} {unit}" for number, unit in (parts[:2] if days else parts) if number] or ["0 min"]
+    return " ".join(said)
+
+
+def moment(when: datetime) -> str:
+    """A time to the minute, in UTC."""
+    return wording.utc(when)[:16] + "Z"
+
+
+def _fired(seen: Sequence[Mark]) -> Iterator[str]:
+    if not seen:
+        yield "No policy would have recommended anything."
+        return
+    rows = [{"no": str(number), **_row(mark)} for number, mark in enumerate(seen, 1)]
+    unused = {name for name in rows[0] if not any(row[name] for row in rows)}
+    frame = pl.DataFrame([{name: cell for name, cell in row.items() if name not in unused} for row in rows])
+    yield (common.write(frame, "table", None) or "").rstrip()
+    told = ((number, mark.recommendation) for number, mark in enumerate(seen, 1))
+    yield from (f"{number}: {one.policy} on {one.segment}: {one.reason}" for number, one in told)
+
+
+def _row(mark: Mark) -> dict[str, str]:
+    one = mark.recommendation
+    lasted = span(mark.lasted_s) if mark.lasted_s is not None else "still"
+    after = "" if mark.after_s is None else f"{span(mark.after_s)} after" + (f" ({mark.note})" if mark.note else "")
+    return {
+        "fired": moment(one.fired_at),
+        "policy": one.policy,
+        "lever": one.lever,
+        "action": one.action + (" (shadow)" if one.shadow else ""),
+        "why": one.reason_code,
+        "label": "FALSE" if mark.is_false else after,
+        "operators' switch": "" if mark.before_switch_s is None else _switched(mark.before_switch_s),
+        "lasted": lasted,
+        "then": one.state_after,
+    }
+
+
+def _switched(before_s: float) -> str:
+    return f"{span(before_s)} before" if before_s >= 0 else f"{span(before_s)} late"
+
+
+def _often(found: Backtest, seen: Sequence[Mark]) -> Iterator[str]:
+    days = stream_days(found)
+    first, last = min(one.first_block_at for one in found.streams), max(one.last_block_at for one in found.streams)
+    yield f"streams: {len(found.streams)}, judged for {days:.2f} days together, {moment(first)} to {moment(last)}"
+    if not days:
+        return
+    yield f"recommendations: {len(seen)}, {len(seen) / days:.3g} a stream and day"
+    if any(mark.is_false is not None for mark in seen):
+        false = sum(bool(mark.is_false) for mark in seen)
+        yield f"false by label: {false}, {false / days:.3g} a stream and day"
+
+
+def _missed(unmet: Sequence[Label]) -> Iterator[str]:
+    for label in unmet:
+        until = moment(label.until) if label.until else "now"
+        yield f"missed: {label.lever} {canonical(dict(label.segment))} {moment(label.since)} to {until} {label.note}".rstrip()
+
+
+def _undecided(streams: Sequence[Judged]) -> Iterator[str]:
+    """Streams of which a part could not be told, those with the largest part first."""
+    parts = [(sum(one.verdicts.get(verdict, 0) for verdict in UNDECIDED), one) for one in streams]
+    told = sorted((part for part in parts if part[0]), key=lambda part: -part[0] / part[1].blocks)
+    for number, one in told[:MOST_UNDECIDED]:
+        share = f"{number} of {one.blocks} blocks could not be told"
+        yield f"{one.policy} {one.segment}: {share}, most often {one.undecided_code}: {one.undecided_reason}"
+    if len(told) > MOST_UNDECIDED:
+        yield f"and {len(told) - MOST_UNDECIDED} streams more with blocks that could not be told"

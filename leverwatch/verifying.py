@@ -1,0 +1,180 @@
+"""A notice and a store to ask in, whether the sums behind the notice still hold out.
+
+A notice is a stranger's text: its SQL runs as any ad-hoc SQL does, in the sandbox, and what it says of itself is held against what today's
+code makes of its lever, segment and metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any, Literal, NamedTuple
+
+import polars as pl
+
+from alerts import sums, wording
+from alerts.effects import Effect, effect_name
+from leverwatch.checked_notice import Evidence, Notice, Query
+from leverwatch.connection import Connection
+from leverwatch.recomputing import Recomputed, recomputed
+from pipeline.metrics import judged
+from pipeline.segments import canonical
+from queries.sandbox import SqlError
+
+Outcome = Literal["holds", "changed", "unknown"]
+MOST_ROWS = 1_000_000
+CLOSE = 0.02  # of a gain: cells may have been settled a little before the sums were asked for
+_DROPPED = """
+select sum("rows")::bigint as "rows", string_agg(distinct reason, ', ' order by reason) as reasons
+from retention_log
+where relation = 'requests' and since < $until::timestamptz and until > $since::timestamptz
+"""
+_THERE = "select count(*) as requests from requests where started_at >= $since::timestamptz and started_at < $until::timestamptz"
+
+
+class Verified(NamedTuple):
+    """Whether a notice holds, why, and what its sums give today."""
+
+    outcome: Outcome
+    reasons: tuple[str, ...]
+    metric: str | None = None
+    now: Recomputed | None = None
+
+
+class _Answer(NamedTuple):
+    """What the notice's own question gives today, and what today's code would ask."""
+
+    query: Query
+    frame: pl.DataFrame
+    evidence: Evidence | None
+    effect: Effect | None
+
+    @property
+    def is_same(self) -> bool:
+        return tuple(self.frame.columns) == self.query.columns and sums.result_hash(self.frame) == self.query.result_hash
+
+
+def verify(notice: Notice, connection: Connection) -> Verified:
+    """Asks the notice's question again, in the sandbox, and says whether it holds.
+
+    Raises:
+        ConnectError: there is nobody to ask.
+    """
+    if notice.query is None:
+        return Verified("unknown", ("the notice has no query: its segment is no set of columns, or what was compared was no control arm",))
+    try:
+        given = connection.ask(notice.query.sql, notice.query.params, MOST_ROWS)
+    except SqlError as error:
+        return Verified("unknown", (f"its SQL has no answer here: {error.message}",))
+    if given.truncated:
+        return Verified("unknown", (f"its SQL gives more than {MOST_ROWS} rows",))
+    try:
+        return _judged(notice, connection, _answer(notice, notice.query, given.frame()))
+    except (KeyError, ValueError, SqlError) as error:
+        return Verified("unknown", (f"what its SQL gives cannot be read as sums: {error}",))
+
+
+def _judged(notice: Notice, connection: Connection, answer: _Answer) -> Verified:
+    if answer.frame.is_empty() and not answer.is_same:
+        return Verified("unknown", tuple(_gone(connection, answer.query)))
+    reasons = [] if answer.is_same else list(_otherwise(notice, connection, answer))
+    if answer.effect is None:
+        reasons.append("the metric's definition changed: of no metric of the notice does this version ask so")
+    metric = answer.evidence.metric if answer.evidence else None
+    now = recomputed(notice.lever, metric, answer.frame, answer.effect) if metric and answer.effect else None
+    if now and answer.evidence and answer.is_same:
+        reasons += _apart(answer.evidence, now)
+    return Verified("changed" if reasons else "holds", tuple(reasons) or (_same(answer),), metric, now)
+
+
+def _answer(notice: Notice, query: Query, frame: pl.DataFrame) -> _Answer:
+    """Whose metric's question it is: of the one that today's code asks so, else of the one that decided."""
+    segment = canonical(dict(notice.segment))
+    listed = notice.evidence or ()
+    for one in listed:
+        effect = _effect(one, query)
+        if effect is not None and _is_asked_so(notice.lever, segment, effect, query):
+            return _Answer(query, frame, one, effect)
+    decisive = _decisive(notice)
+    return _Answer(query, frame, next((one for one in listed if one.metric == decisive), None), None)
+
+
+def _is_asked_so(lever: str, segment: str, effect: Effect, query: Query) -> bool:
+    asked = sums.question(lever, segment, effect)
+    return asked.sql == query.sql and dict(asked.params) == query.params
+
+
+def _effect(one: Evidence, query: Query) -> Effect | None:
+    """The effect as far as its question depends on it; None where the period or the metric is none."""
+    ends = [_moment(query.params.get(name)) for name in ("since", "until")]
+    if one.metric not in judged() or ends[0] is None or ends[1] is None:
+        return None
+    blocks = max(1, int((ends[1] - ends[0]) / timedelta(seconds=sums.BLOCK_S)))
+    values = (one.treated, one.control, one.gain, None, None)
+    return Effect(one.metric, ends[0], ends[1], blocks, one.n_treated, one.n_control, *values, one.basis, 1.0, None)
+
+
+def _decisive(notice: Notice) -> str:
+    """The metric that a notice was decided on, as far as its chain tells."""
+    chain: dict[str, Any] = notice.causal_chain or {}
+    for trigger in chain.get("disable_when", ()):
+        kind, metric, action = (str(trigger.get(name)) for name in ("kind", "metric", "action"))
+        if notice.reason_code in (kind, f"{kind}.{metric}", f"{kind}.{action}", f"{kind}.{metric}.{action}"):
+            return effect_name(metric)
+    return effect_name(str(chain.get("expected_benefit", {}).get("metric", "")))
+
+
+def _same(answer: _Answer) -> str:
+    return f"the same {answer.frame.height} rows of sums as at {wording.utc(answer.query.as_of)}"
+
+
+def _otherwise(notice: Notice, connection: Connection, answer: _Answer) -> Iterator[str]:
+    """Why the rows are others than they were, as far as the store can say."""
+    if tuple(answer.frame.columns) != answer.query.columns:
+        yield f"the columns are {', '.join(answer.frame.columns)}, they were {', '.join(answer.query.columns)}"
+    said = [*_dropped(connection, answer.query), *_late(notice, connection, answer)]
+    untold = "the rows are others, and neither late spans nor retention say why: requests were corrected, or this is another store"
+    yield from said or [untold]
+
+
+def _dropped(connection: Connection, query: Query) -> Iterator[str]:
+    row = connection.sql(_DROPPED, _period(query)).to_dicts()[0]
+    if row["rows"]:
+        yield f"retention dropped {row['rows']} requests of hours within the period ({row['reasons']})"
+
+
+def _late(notice: Notice, connection: Connection, answer: _Answer) -> Iterator[str]:
+    if answer.effect is None:
+        return
+    asked = sums.late(notice.lever, canonical(dict(notice.segment)), answer.effect, answer.query.as_of)
+    number = connection.sql(asked.sql, asked.params)["requests"].item()
+    if number:
+        yield f"{number} of its requests have spans that came after {wording.utc(answer.query.as_of)}"
+
+
+def _gone(connection: Connection, query: Query) -> Iterator[str]:
+    dropped = list(_dropped(connection, query))
+    if dropped:
+        yield f"its rows are gone: {dropped[0]}"
+        return
+    there = connection.sql(_THERE, _period(query))["requests"].item()
+    what = f"of the {there} requests of that time none is of its segment" if there else "it has no request of that time"
+    yield f"this store does not have its rows ({what}): another store, or a lever's marks that changed"
+
+
+def _apart(evidence: Evidence, now: Recomputed) -> Iterator[str]:
+    if evidence.gain is None or now.gain is None or abs(evidence.gain - now.gain) <= CLOSE:
+        return
+    told = f"{wording.percent(evidence.gain)} %", f"{wording.percent(now.gain)} %"
+    yield f"the notice says a gain of {told[0]} on {evidence.metric}, and its own sums give {told[1]}"
+
+
+def _period(query: Query) -> dict[str, str]:
+    return {name: query.params.get(name, "") for name in ("since", "until")}
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
