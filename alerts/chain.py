@@ -142,8 +142,12 @@ class PremiseLost(SingleArm, frozen=True, kw_only=True, tag_field="kind", tag="p
 
 
 class FailureMode(Compared, frozen=True, kw_only=True, tag_field="kind", tag="failure_mode"):
-    """The lever's new way to fail shows. Disables on its own."""
+    """The lever's new way to fail shows. Disables on its own.
 
+    `re_enable_at` is the value at which that is over where there is no control, of a threshold.
+    """
+
+    re_enable_at: float | None = None
     action: Action = "disable"
     severity: Severity | None = None
     where: tuple[SingleArm, ...] = ()

@@ -9,6 +9,7 @@ from alerts.carried import CARRIED
 from alerts.chain import (
     BenefitGone,
     Condition,
+    FailureMode,
     Harm,
     Policy,
     PolicyError,
@@ -80,7 +81,7 @@ def _trigger(key: str, trigger: Trigger, policy: Policy) -> Iterator[Problem]:
         return
     if isinstance(trigger, Harm | BenefitGone):
         yield from _gain(key, trigger, gain_limit(trigger, metric), policy.expected_benefit.minimum_gain)
-    if isinstance(trigger, PremiseLost):
+    if isinstance(trigger, PremiseLost | FailureMode):
         yield from _restored(key, trigger)
     yield from _band(key, trigger, policy)
 
@@ -152,9 +153,14 @@ def _gain(key: str, trigger: Trigger, limit: float | None, minimum_gain: float) 
         yield key, f"benefit_gone takes the gain limit of expected_benefit.minimum_gain, {minimum_gain:g}; got {limit:g}"
 
 
-def _restored(key: str, trigger: PremiseLost) -> Iterator[Problem]:
+def _restored(key: str, trigger: PremiseLost | FailureMode) -> Iterator[Problem]:
     again = trigger.re_enable_at
-    if again is not None and (again <= trigger.threshold if trigger.is_ == "below" else again >= trigger.threshold):
+    if again is not None and trigger.threshold is None:
+        yield f"{key}.re_enable_at", "goes with threshold: what is relative to control is over by re_enable_when"
+        return
+    if again is None or trigger.threshold is None:
+        return
+    if again <= trigger.threshold if trigger.is_ == "below" else again >= trigger.threshold:
         side = "above" if trigger.is_ == "below" else "below"
         yield f"{key}.re_enable_at", f"takes a value {side} the threshold {trigger.threshold:g}, got {again:g}"
 

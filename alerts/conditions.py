@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from alerts import calibrations, permissions, wording
-from alerts.chain import Condition, Policy, PremiseLost, SingleArm
+from alerts.chain import Condition, FailureMode, Policy, PremiseLost, SingleArm
 from alerts.effects import Effect, Effects, effect_name
 from pipeline.metrics import Metric, judged
 
@@ -71,7 +71,7 @@ def _past_threshold(condition: Condition, effect: Effect) -> bool | None:
     return past(effect.own, above, condition.threshold)
 
 
-def is_back(premise: PremiseLost, threshold: float, effects: Effects) -> bool | None:
+def is_back(premise: PremiseLost | FailureMode, threshold: float, effects: Effects) -> bool | None:
     """Whether a premise lies on the good side of the threshold at which its lever is turned on again; None where it is not known."""
     effect, above = effects[premise.metric], premise.is_ == "below"
     good = effect.is_lost(threshold, above=above)

@@ -18,14 +18,21 @@ from queries.store import Store
 def flip_rows(store: Store, flips: Sequence[tuple[Flip, Effects]], now: datetime, base_url: str) -> list[dict[str, Any]]:
     """A row of `flips` for each change, in their order."""
     checks = after_check.newest(store) if any(flip.before.state in ("off", "probation") for flip, _ in flips) else {}
-    return [_row(store, flip, effects, checks.get((flip.policy.name, flip.segment)), now, base_url) for flip, effects in flips]
+    turned_off = [flip for flip, _ in flips if flip.judgment.state == "off_recommended"]
+    ledgers = ledger.read_all(store, [(flip.policy, flip.segment, flip.decided_at) for flip in turned_off])
+    spent = {flip.flip_id: one.plain() for flip, one in zip(turned_off, ledgers, strict=True)}
+    return [
+        _row(store, flip, effects, checks.get((flip.policy.name, flip.segment)), spent.get(flip.flip_id), now, base_url)
+        for flip, effects in flips
+    ]
 
 
-def _row(store: Store, flip: Flip, effects: Effects, checked: str | None, now: datetime, base_url: str) -> dict[str, Any]:
+def _row(
+    store: Store, flip: Flip, effects: Effects, checked: str | None, spent: dict[str, Any] | None, now: datetime, base_url: str
+) -> dict[str, Any]:
     policy, decisive = flip.policy, effects.get(_decisive(flip))
     flip = _named(store, flip, decisive)
     sums = ask(store, policy.lever, flip.segment, decisive) if decisive else None
-    spent = ledger.read(store, policy, flip.segment, flip.decided_at).plain() if flip.judgment.state == "off_recommended" else None
     told = notice(flip, effects.values(), sums, now, base_url)
     told |= {"after_check": checked if flip.before.state in ("off", "probation") else None, "ledger": spent}
     return {

@@ -104,9 +104,10 @@ def recovery(view: View, before: Standing) -> tuple[bool | None, str]:
     good = holds(view.policy, back, view.effects)
     if good is not None or view.benefit is None or (view.benefit.controlled and not is_refused(view.benefit)):
         return good, view.text(back)
-    if isinstance(cause, PremiseLost) and cause.re_enable_at is not None:
+    if isinstance(cause, PremiseLost | FailureMode) and cause.re_enable_at is not None:
         is_told = holds(view.policy, cause, view.effects) is not None
-        text = f"{view.text(cause)}, {cause.re_enable_at:g} to turn on again; basis premise"
+        basis = "; basis premise" if isinstance(cause, PremiseLost) else ""
+        text = f"{view.text(cause)}, {cause.re_enable_at:g} to turn on again{basis}"
         return is_back(cause, cause.re_enable_at, view.effects) if is_told else None, text
     if isinstance(cause, Quality) or (isinstance(cause, FailureMode) and gain_limit(cause, judged()[cause.metric]) is None):
         return True, f"{view.text(cause)}; nothing to compare with, what turned it off is gone"

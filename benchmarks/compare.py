@@ -41,7 +41,7 @@ def segment(number: int) -> str:
 
 
 def cells(pairs: int) -> pl.DataFrame:
-    """A window's cells of so many pairs, replicas summed, in no order; with the store's numbers of segments and metrics."""
+    """A window's cells of so many pairs, replicas summed, in no order; with the store's numbers."""
     drawn, count = np.random.default_rng(1), pairs * WINDOW
     starts = pl.Series([UNTIL - BLOCK * (WINDOW - number) for number in range(WINDOW)], dtype=pl.Datetime("us", "UTC"))
     names = pl.Series([segment(number) for number in range(pairs)])
@@ -51,10 +51,11 @@ def cells(pairs: int) -> pl.DataFrame:
             n = drawn.integers(0, 60, count)
             sums = {"n": n, "num": n * drawn.normal(0.02, 0.002, count), "den": n.astype(float)}
             ids = {"segment_id": np.repeat(np.arange(pairs), WINDOW), "block": np.tile(np.arange(WINDOW), pairs)}
-            parts.append(pl.DataFrame(ids | sums).with_columns(metric=pl.lit(metric), arm=pl.lit(arm), metric_id=pl.lit(number)))
+            of = {"metric": pl.lit(metric), "arm": pl.lit(arm), "metric_id": pl.lit(number), "arm_id": pl.lit(arm == "control").cast(pl.Int32)}
+            parts.append(pl.DataFrame(ids | sums).with_columns(**of))
     made = pl.concat(parts).sample(fraction=1, shuffle=True, seed=2)
     named = (names.gather(made["segment_id"]).alias("segment"), starts.gather(made["block"]).alias("block_started_at"))
-    return made.drop("block").with_columns(*named, pl.lit("speculation").alias("lever"))
+    return made.drop("block").with_columns(*named, pl.lit("speculation").alias("lever"), pl.lit(0).alias("lever_id"))
 
 
 def best_s(what: Callable[[], object], times: int) -> tuple[float, float]:

@@ -70,12 +70,17 @@ def close(store: Store, blocks: Iterable[int]) -> None:
 def cells(
     store: Store, block: int, arm: str, n: int, means: Mapping[str, float], lever: str = "speculation", segment: str = SEGMENT
 ) -> None:
-    """Cells of an arm in a block: of each metric the mean over `n` requests."""
-    rows = [_cell("requests", n, 0.0, 0.0)]
-    for metric, mean in means.items():
-        rows.append(_cell(metric, n, mean * n, float(n)))
+    """Cells of an arm in a block, put into a store."""
+    put(store, cell_rows(block, arm, n, means, lever, segment))
+
+
+def cell_rows(
+    block: int, arm: str, n: int, means: Mapping[str, float], lever: str = "speculation", segment: str = SEGMENT
+) -> list[dict[str, object]]:
+    """Cells of an arm in a block: of each metric the mean over `n` requests. Many are put at once: each time takes a transaction."""
+    rows = [_cell("requests", n, 0.0, 0.0), *(_cell(metric, n, mean * n, float(n)) for metric, mean in means.items())]
     common = {"segment": segment, "lever": lever, "arm": arm, "replica": f"{arm}-0", "block_started_at": START + BLOCK * block}
-    put(store, [common | row for row in rows])
+    return [common | row for row in rows]
 
 
 def _cell(metric: str, n: int, num: float, den: float) -> dict[str, Any]:

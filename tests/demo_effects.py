@@ -8,13 +8,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import polars as pl
 from demo_cells import BEGAN_NS, HOUR_NS
 
 from alerts import streams
 from alerts.chain import Policy
+from alerts.effects import effect_name
 from collectors.recorded import Body
 from demo.fleet import Event, Fleet
 from demo.scenarios.layout import Scenario
@@ -22,6 +24,7 @@ from demo.telemetry import Telemetry
 from leverwatch.engine_room import EngineRoom
 from leverwatch.loading import Here
 from leverwatch.local import Local
+from leverwatch.switchback_settings import watched
 from queries.store import Store
 
 SLICE_HOURS, BODY_BYTES = 1.0, 3_000_000
@@ -60,6 +63,17 @@ def read(store: Store, policies: Iterable[Policy]) -> History:
     return History(found.drop("block_ended_at"), store.frame(SETTINGS))
 
 
+def asked(policies: Iterable[Policy]) -> dict[str, list[str]]:
+    """What these policies read of each lever, sorted: metrics, and the thresholds that evidence of premises is kept of."""
+    named = tuple(policies)
+    found: dict[str, set[str]] = {}
+    for policy in named:
+        found.setdefault(policy.lever, set()).update(map(effect_name, _metrics(msgspec.to_builtins(policy))))
+    for one in watched(named):
+        found[one.lever].add(f"{one.metric} {'above' if one.is_above else 'below'} {one.threshold:g}")
+    return {lever: sorted(names) for lever, names in sorted(found.items())}
+
+
 def rounded(effects: pl.DataFrame) -> pl.DataFrame:
     """The same with four figures of each number, and a tenth of each logarithm of evidence, where it speaks for anything at all."""
     numbers = [name for name, kind in effects.schema.items() if kind == pl.Float64()]
@@ -68,6 +82,15 @@ def rounded(effects: pl.DataFrame) -> pl.DataFrame:
     return effects.with_columns(
         *(pl.col(name).round_sig_figs(FIGURES) for name in numbers), *logs, pl.col("premise_evidence").list.eval(told)
     )
+
+
+def _metrics(part: Any) -> Iterator[str]:
+    """Every metric that a part of a policy names."""
+    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list | tuple) else ()
+    if isinstance(part, dict) and "metric" in part:
+        yield part["metric"]
+    for one in inner:
+        yield from _metrics(one)
 
 
 def _bodies(telemetry: Telemetry, events: Iterable[Event]) -> Iterator[Body]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from around_judging import BLOCK, SEGMENT, START, cells, end, flip, policy
+from around_judging import BLOCK, SEGMENT, START, cell_rows, cells, end, flip, policy, put
 
 from alerts import after_check
 from alerts.after_check import change
@@ -30,12 +30,14 @@ def level(block: int, mean: float) -> float:
 
 def switched(store: Store, after_s: float) -> None:
     """An hour with the lever at 31 ms where control has 27; recommended and switched off; then an hour of all requests without it."""
+    rows = []
     for block in range(12):
-        cells(store, block, "treated", 90, {"tpot_s": level(block, 0.031)})
-        cells(store, block, "control", 10, {"tpot_s": level(block, 0.027)})
-        cells(store, block, "", 100, {"tpot_s": 0.03}, "")
+        rows += cell_rows(block, "treated", 90, {"tpot_s": level(block, 0.031)})
+        rows += cell_rows(block, "control", 10, {"tpot_s": level(block, 0.027)})
+        rows += cell_rows(block, "", 100, {"tpot_s": 0.03}, "")
     for block in range(12, 27):
-        cells(store, block, "", 100, {"tpot_s": level(block, after_s)}, "")
+        rows += cell_rows(block, "", 100, {"tpot_s": level(block, after_s)}, "")
+    put(store, rows)
     flip(store, 11, "on", "off_recommended", reason_code="harm")
     flip(store, 14, "off_recommended", "off", reason_code="switched_off")
 

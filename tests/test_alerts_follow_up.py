@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import polars as pl
 import pytest
-from around_judging import BLOCK, SEGMENT, START, cells, close, end, flip, policy, serve
+from around_judging import BLOCK, SEGMENT, START, cell_rows, close, end, flip, policy, put, serve
 from fastapi import FastAPI
 
 from alerts import api_around, follow_up
@@ -32,13 +32,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two hours: speculation is recommended off after half an hour and switched off after one; then the cache's precision changes."""
     path = tmp_path_factory.mktemp("data")
     store = Store(path)
+    rows: list[dict[str, object]] = []
     for block in range(27):
         is_on = block < 12
         for arm, n, tpot_s in (("treated", 90 * is_on, 0.031), ("control", 10 if is_on else 100, 0.027)):
             if n:
-                cells(store, block, arm, n, {"tpot_s": tpot_s * (1.01 if block % 2 else 0.99), "ttft_s": 0.4, "e2e_s": 100 * tpot_s})
-        cells(store, block, "", 100, {"tpot_s": 0.027}, "")
+                rows += cell_rows(block, arm, n, {"tpot_s": tpot_s * (1.01 if block % 2 else 0.99), "ttft_s": 0.4, "e2e_s": 100 * tpot_s})
+        rows += cell_rows(block, "", 100, {"tpot_s": 0.027}, "")
         serve(store, block, 30, {"kv_quantization": "fp8" if block < 20 else "bf16"}, {"kv_quantization": "treated"})
+    put(store, rows)
     close(store, range(27))
     row = {"policy": "speculation-net-itl", "policy_version": "1", "lever": "speculation", "segment": SEGMENT, "verdict": "disable"}
     row |= {"action": "hold", "reason_code": "off_unseen", "reason": "", "decided_at": end(26), "block_ended_at": end(26), "state": "off"}

@@ -12,7 +12,7 @@ from policy_drive import conditions
 from test_alerts_policies_parts import FILES, RAW, tables
 
 from alerts.carried import CARRIED
-from alerts.chain import COVERED, Policy
+from alerts.chain import COVERED, Harm, Policy
 from alerts.effects import effect_name
 from alerts.levers import ACTIONS, LEVERS
 from alerts.policy import shipped
@@ -146,3 +146,9 @@ def test_lower_degrees_are_chosen_by_measured_cost() -> None:
     lowered = [policy for policy in SHIPPED if "lower_degree" in {trigger.action for trigger in policy.disable_when}]
     assert {policy.lever for policy in lowered} == {"tensor_parallel", "expert_parallel", "pipeline_parallel"}
     assert all(any("gpu_s_per_output_token" in step for step in policy.rollback.steps) for policy in lowered)
+
+
+@pytest.mark.parametrize("policy", SHIPPED, ids=named)
+def test_what_acts_without_control_says_where_it_is_over(policy: Policy) -> None:
+    alone = [one for one in policy.disable_when if getattr(one, "threshold", None) is not None and not isinstance(one, Harm)]
+    assert all(one.re_enable_at is not None for one in alone)

@@ -22,7 +22,7 @@ WITH_DEFAULT = {"action", "severity", "repeats", "re_enable_at", "where", "engin
 BACKED_UP = {
     "cache_affinity": {"premise_lost affinity_load_spread"},
     "expert_parallel": {"harm tpot_s"},
-    "pool_ratio": {"premise_lost kv_usage", "premise_lost queue_share", "harm tpot_s"},
+    "pool_ratio": {"premise_lost kv_usage", "failure_mode queue_share", "harm tpot_s"},
     "speculation": {"premise_lost acceptance_length", "harm net_itl_gain shorten", "premise_lost conditional_acceptance_at_2"},
 }
 """Triggers that another trigger or a gate stands in for: a smaller policy may do without."""

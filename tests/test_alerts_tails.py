@@ -96,7 +96,8 @@ def test_the_sums_behind_a_percentile_are_counts_by_bin() -> None:
 def test_percentiles_that_no_policy_names_are_not_read(tmp_path: Path) -> None:
     store, ends = Store(tmp_path), {"until": T0, "since": T0}
     rows = [
-        {"lever": "speculation", "segment": "{}", "metric": name, "arm_a": "treated"} for name in ("ttft_s", "ttft_s_p95", "ttft_s_p99", "tpot_s_p50")
+        {"lever": "speculation", "segment": "{}", "metric": name, "arm_a": "treated"}
+        for name in ("ttft_s", "ttft_s_p95", "ttft_s_p99", "tpot_s_p50")
     ]
     plain = {"blocks": 1, "n_a": 1, "n_b": 1, "method": "m", "basis": "control", "coverage": 1.0}
     with store.write() as transaction:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from around_judging import BLOCK, SEGMENT, START, cells, close, end, serve
+from around_judging import BLOCK, SEGMENT, START, cell_rows, cells, close, end, put, serve
 
 from alerts import settings, usage
 from alerts.usage import Usage
@@ -23,12 +23,15 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened.close()
 
 
-def served(store: Store, block: int, lever: str, segment: str = SEGMENT, **arms_n: int) -> None:
-    """A block's requests by arm; `unmarked` ones state none."""
-    for arm, n in arms_n.items():
-        if arm != "unmarked":
-            cells(store, block, arm, n, {}, lever, segment)
-    cells(store, block, "", sum(arms_n.values()), {}, "", SEGMENT)
+def served(store: Store, blocks: int | range, lever: str, **arms_n: int) -> None:
+    """Requests of blocks by arm; `unmarked` ones state none."""
+    rows = []
+    for block in blocks if isinstance(blocks, range) else [blocks]:
+        for arm, n in arms_n.items():
+            if arm != "unmarked":
+                rows += cell_rows(block, arm, n, {}, lever)
+        rows += cell_rows(block, "", sum(arms_n.values()), {}, "")
+    put(store, rows)
 
 
 def at(store: Store, block: int, key: tuple[str, str] = KEY, since: int = -1) -> Usage:
@@ -37,10 +40,8 @@ def at(store: Store, block: int, key: tuple[str, str] = KEY, since: int = -1) ->
 
 def test_a_lever_is_gone_after_three_blocks_in_which_hardly_any_request_is_treated(store: Store) -> None:
     lever = KEY[0]
-    for block in range(3):
-        served(store, block, lever, treated=95, control=5)
-    for block in range(3, 6):
-        served(store, block, lever, treated=4, disabled_in_place=96)
+    served(store, range(3), lever, treated=95, control=5)
+    served(store, range(3, 6), lever, treated=4, disabled_in_place=96)
     assert at(store, 2).in_use is True
     assert at(store, 4).in_use is None, "two blocks are too few"
     gone = at(store, 5)
@@ -50,8 +51,7 @@ def test_a_lever_is_gone_after_three_blocks_in_which_hardly_any_request_is_treat
 
 def test_requests_that_state_the_lever_no_more_count_where_it_is_gone_as_a_whole(store: Store) -> None:
     served(store, 0, KEY[0], treated=100)
-    for block in range(1, 4):
-        served(store, block, KEY[0], unmarked=100)
+    served(store, range(1, 4), KEY[0], unmarked=100)
     assert at(store, 3).in_use is False
 
 
@@ -63,15 +63,13 @@ def test_a_segment_without_traffic_is_not_switched_off(store: Store) -> None:
 
 def test_few_requests_take_more_blocks(store: Store) -> None:
     served(store, 0, KEY[0], treated=10)
-    for block in range(1, 13):
-        served(store, block, KEY[0], control=10)
+    served(store, range(1, 13), KEY[0], control=10)
     assert at(store, 9).in_use is None
     assert at(store, 10).in_use is False
 
 
 def test_it_is_back_with_treated_requests(store: Store) -> None:
-    for block in range(3):
-        served(store, block, KEY[0], control=100)
+    served(store, range(3), KEY[0], control=100)
     served(store, 3, KEY[0], control=60, treated=40)
     served(store, 4, KEY[0], control=60, treated=2)
     assert at(store, 3).in_use is True
@@ -80,11 +78,9 @@ def test_it_is_back_with_treated_requests(store: Store) -> None:
 
 
 def test_a_lever_that_is_tried_on_few_requests_is_still_in_use(store: Store) -> None:
-    for block in range(15):
-        served(store, block, KEY[0], treated=3, unmarked=97)
+    served(store, range(15), KEY[0], treated=3, unmarked=97)
     assert at(store, 14, since=11).in_use is True
-    for block in range(15, 18):
-        served(store, block, KEY[0], unmarked=100)
+    served(store, range(15, 18), KEY[0], unmarked=100)
     assert at(store, 17, since=11).in_use is False
 
 
@@ -124,8 +120,7 @@ def test_the_setting_and_since_when_it_is_set_so_are_told(store: Store) -> None:
 
 
 def test_the_usage_at_a_block_is_the_same_however_much_was_read(store: Store) -> None:
-    for block in range(40):
-        served(store, block, KEY[0], treated=100)
+    served(store, range(40), KEY[0], treated=100)
     alone = at(store, 39)
     trail = usage.read(store, {KEY: end(-1)}, end(5), end(39))[KEY]
     assert trail.at(end(39)) == alone

@@ -261,10 +261,6 @@ def test_sql_that_answers_with_something_else_is_no_proof(store: Store) -> None:
     assert "of no metric of the notice" in found.reasons[0]
 
 
-def test_a_notice_without_a_query_cannot_be_checked(store: Store) -> None:
-    assert verified(store, said(store) | {"query": None}).outcome == "unknown"
-
-
 @pytest.mark.parametrize("wrap", [lambda data: data, lambda data: {"notice": data, "flip_id": "f"}, lambda data: [{"notice": data}]])
 def test_a_body_its_data_and_a_flip_are_taken(store: Store, wrap: Any) -> None:
     assert notice(json.dumps(wrap(said(store))), "n.json").policy == "p"

@@ -63,11 +63,13 @@ def test_arrays_give_the_rows_that_one_pair_after_another_gives(seed: int) -> No
     same(compare.effects(found, UNTIL), compare_reference.effects(found, UNTIL))
 
 
-def test_the_stores_own_numbers_of_segments_and_metrics_change_nothing() -> None:
+def test_the_stores_own_numbers_change_nothing() -> None:
     found = cells(9)
     numbered = found.with_columns(
         (pl.col("segment").rank("dense") * 7).cast(pl.Int32).alias("segment_id"),
         (pl.col("metric").rank("dense") * 3).cast(pl.Int16).alias("metric_id"),
+        pl.col("lever").rank("dense").cast(pl.Int32).alias("lever_id"),
+        pl.col("arm").rank("dense").cast(pl.Int32).alias("arm_id"),
     )
     plain, with_numbers = compare.effects(found, UNTIL), compare.effects(numbered, UNTIL)
     assert with_numbers.sort(KEYS).equals(plain.sort(KEYS))
