@@ -51,7 +51,12 @@ def cells(pairs: int) -> pl.DataFrame:
             n = drawn.integers(0, 60, count)
             sums = {"n": n, "num": n * drawn.normal(0.02, 0.002, count), "den": n.astype(float)}
             ids = {"segment_id": np.repeat(np.arange(pairs), WINDOW), "block": np.tile(np.arange(WINDOW), pairs)}
-            of = {"metric": pl.lit(metric), "arm": pl.lit(arm), "metric_id": pl.lit(number), "arm_id": pl.lit(arm == "control").cast(pl.Int32)}
+            of = {
+                "metric": pl.lit(metric),
+                "arm": pl.lit(arm),
+                "metric_id": pl.lit(number),
+                "arm_id": pl.lit(arm == "control").cast(pl.Int32),
+            }
             parts.append(pl.DataFrame(ids | sums).with_columns(**of))
     made = pl.concat(parts).sample(fraction=1, shuffle=True, seed=2)
     named = (names.gather(made["segment_id"]).alias("segment"), starts.gather(made["block"]).alias("block_started_at"))

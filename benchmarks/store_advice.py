@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import msgspec
-import polars as pl
 from demo_effects import History, asked, history, rounded
 from demo_judged import span
 

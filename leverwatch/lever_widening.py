@@ -74,6 +74,8 @@ def widening(store: Store, lever: str, gain_on: float = GAIN_ON, segments: Seque
     newest = newest.filter(pl.col("until") > until - timedelta(days=1))
     if segments is not None:
         newest = newest.filter(pl.col("segment").is_in(segments))
+        if newest.is_empty():
+            return pl.DataFrame(schema=SCHEMA)
     segments = newest["segment"].unique().sort().to_list()
     changed = dict(store.frame(files.question("widening_epochs"), {"lever": lever, "segments": segments}).iter_rows())
     guards, allowed = _guards(newest), _allowed(newest)

@@ -25,7 +25,7 @@ from pipeline.measure import BLOCK_S, REQUESTS
 
 SPLITS, SEED = 50, 1
 LEAST_DAYS, LEAST_REPLICAS = 2.0, 4
-FAMILY = replace(TIMES, made_of={**TIMES.made_of, **WHOLE.made_of}, nulls=(NO_GAIN,))  # scales are of a metric and a length, whatever family
+FAMILY = replace(TIMES, made_of={**TIMES.made_of, **WHOLE.made_of}, nulls=(NO_GAIN,))  # scales are of a metric, whatever its family
 METRICS = (REQUESTS, *FAMILY.raw)
 BLOCKS_A_DAY = 86_400 // BLOCK_S
 _TURN = round(ROTATION_S / BLOCK_S)

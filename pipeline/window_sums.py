@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -119,5 +120,5 @@ def _blocks(started_at: pl.Series) -> tuple[npt.NDArray[np.int32], int]:
 
 
 def _ends(kinds: list[Kind], sorted_kinds: npt.NDArray[np.uint16]) -> dict[Kind, tuple[int, int]]:
-    stops = np.cumsum(np.bincount(sorted_kinds, minlength=len(kinds))).tolist()
-    return dict(zip(kinds, zip([0, *stops[:-1]], stops, strict=True), strict=True))
+    stops = np.searchsorted(sorted_kinds, np.arange(len(kinds) + 1)).tolist()
+    return dict(zip(kinds, pairwise(stops), strict=True))

@@ -27,7 +27,7 @@ class Stated(NamedTuple):
         """Whether a flip gives this advice in time."""
         is_of = flip["lever"] == self.lever and self.segment.items() <= json.loads(flip["segment"]).items()
         is_it = flip["state_after"] == "off_recommended" and flip["action"] == self.action
-        return is_of and is_it and self.since < flip["hour"] <= self.until
+        return bool(is_of and is_it and self.since < flip["hour"] <= self.until)
 
 
 def stated(scenario: Scenario) -> list[Stated]:

@@ -7,8 +7,9 @@ is in the week too: traffic that stops for hours, deploys, and blocks of which n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,9 @@ import numpy.typing as npt
 from evidence_days import BEGAN, BLOCK, LEVELS_S, days
 from numpy.lib.stride_tricks import sliding_window_view
 
+from alerts.chain import Policy
 from alerts.effects import Effect
+from alerts.playing import Play, Played
 from alerts.streams import Block
 from pipeline import evidence, evidence_lengths
 from pipeline.compare import WINDOW_BLOCKS
@@ -27,7 +30,8 @@ from pipeline.inference.charge import added_s
 from pipeline.window_contrasts import contrasted
 from pipeline.window_sums import Arm
 
-BLOCKS = 7 * 288
+BLOCKS_A_DAY = 288
+BLOCKS = 7 * BLOCKS_A_DAY
 LEVERS = ("speculation", "prefix_caching", "weight_quantization")
 """Judged by net ITL, by TTFT and by TPOT."""
 ALIKE, SD = 0.3, 0.03
@@ -63,17 +67,17 @@ class Week:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The names of the pairs, sorted: each segment has every lever, so that policies of three metrics see it."""
-        return [("any", f'{{"model":"m{number:04d}"}}') for number in range(len(self.sums))]
+        """The names of the pairs, sorted."""
+        return [("any", f"{number:04d}") for number in range(len(self.sums))]
 
 
-def quiet(pairs: int, seed: int, *, blocks: int = BLOCKS, disturbed: bool = True) -> Week:
-    """A week at no effect; undisturbed, nothing stops and all is known."""
+def quiet(pairs: int, seed: int, *, blocks: int = BLOCKS, alike: float = ALIKE, sd: float = SD) -> Week:
+    """A week at no effect; `alike` and `sd` as ALIKE and SD."""
     rng = np.random.default_rng([seed, 7])
-    sums = days(blocks, ALIKE, seed, gain=0.0, pairs=pairs, sd=SD)
+    sums = days(blocks, alike, seed, gain=0.0, pairs=pairs, sd=sd)
     is_gone, is_deployed = np.zeros((2, pairs, blocks), np.bool_)
     coverage = np.ones((pairs, blocks))
-    for pair in range(pairs if disturbed else 0):
+    for pair in range(pairs):
         for start, length in _stretches(rng, GAPS_A_WEEK, GAP_BLOCKS, blocks):
             is_gone[pair, start : start + length] = True
         for start, length in _stretches(rng, DIPS_A_WEEK, DIP_BLOCKS, blocks):
@@ -91,16 +95,16 @@ def harmed(week: Week, loss: float, from_block: int) -> Week:
 
 
 def blocks(week: Week) -> Iterator[Block]:
-    """Every stream's effects at every block's end, in order."""
+    """Every stream's effects at every block's end, in order: of each pair under every lever, in segments of their own: no lever waits."""
     shown = {metric: _windows(week.sums, metric) for metric in TIMES.metrics}
     for number, told in enumerate(_evidence(week)):
         until = BEGAN + (number + 1) * BLOCK
         here = [
-            (segment, {metric: _effect(week, told, pair, number, metric, shown[metric][number][pair]) for metric in TIMES.metrics})
-            for pair, (_, segment) in enumerate(week.pairs)
+            (name, {metric: _effect(week, told, pair, number, metric, shown[metric][number][pair]) for metric in TIMES.metrics})
+            for pair, (_, name) in enumerate(week.pairs)
             if not week.is_gone[pair, number]
         ]
-        yield from (Block(lever, segment, until, effects) for lever in LEVERS for segment, effects in here)
+        yield from (Block(lever, f'{{"model":"{lever}-{pair}"}}', until, effects) for lever in LEVERS for pair, effects in here)
 
 
 def _stretches(rng: np.random.Generator, most: int, lengths: tuple[int, int], blocks: int) -> Iterator[tuple[int, int]]:
@@ -168,3 +172,15 @@ def _listed(logs: list[float]) -> list[float | None] | None:
     for null, log in zip(FAMILY.nulls, logs, strict=True):
         found[null] = log
     return found
+
+
+def judged(policies: Sequence[Policy], history: Iterable[Block]) -> Iterator[Played]:
+    """All that policies say of these blocks, in order."""
+    play = Play(policies)
+    for until, together in groupby(history, key=lambda block: block.until):
+        yield from play.at(until, play.dues(together))
+
+
+def is_flip(said: Played) -> bool:
+    """Whether a stream's state changed."""
+    return said.judgment.state != said.before.state

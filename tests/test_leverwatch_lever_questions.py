@@ -156,6 +156,21 @@ def test_a_gain_that_is_no_ratio_is_refused(room: EngineRoom, gain_on: float) ->
         lever_widening.widening(room.store, LEVER, gain_on)
 
 
+def test_of_segments_that_are_ready_only_those_of_the_very_block_are_told(room: EngineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    until = START + BLOCK
+    row = {"until": until, "may_widen": True, "elapsed_h": 170.0, "gain_low": 0.12, "peak_gain_low": 0.081}
+    rows = [{"segment": "a"} | row, {"segment": "b"} | row | {"may_widen": False}, {"segment": "c"} | row | {"until": until + BLOCK}]
+    monkeypatch.setattr(lever_widening, "widening", lambda *_, **__: pl.DataFrame(rows))
+    told = {"a": "may get more traffic: pays by 12 % at least over 170 h, and by 8 % in the busiest blocks"}
+    assert lever_widening.ready(room.store, LEVER, ["a", "b", "c"], until) == told
+
+
+def test_only_the_segments_that_are_asked_for_are_looked_at(room: EngineRoom) -> None:
+    assert lever_widening.widening(room.store, LEVER, segments=['{"model":"busy"}']).height == 1
+    assert lever_widening.widening(room.store, LEVER, segments=["{}"]).is_empty()
+    assert lever_widening.ready(room.store, LEVER, ["{}"], START) == {}
+
+
 def test_a_split_that_is_off_and_control_that_may_not_decide_keep_from_widening(tmp_path: Path, folder: Path) -> None:
     shutil.copytree(folder, tmp_path / "data")
     store = Store(tmp_path / "data")

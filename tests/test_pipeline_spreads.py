@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from pipeline_requests import BEGAN, frame_of
 
-from leverwatch import report_source
+from leverwatch import lever_effects, report_source
 from pipeline import cell_store, compare, jobs, measure, settle, spreads
 from pipeline.metrics import TAILS, by_name
 from queries.store import Store
@@ -100,6 +100,12 @@ def test_whole_time_has_evidence_and_what_only_gates_read_has_none(store: Store)
     rows = last(store, "m")
     assert rows["e2e_s"]["tests"] == rows["tpot_s"]["tests"] == 2
     assert rows["queue_s"]["tests"] is rows["gpu_s_per_output_token"]["tests"] is None
+
+
+def test_whole_time_is_told_of_all_traffic_too(store: Store) -> None:
+    rows = {row["metric"]: row for row in lever_effects.effects(store, "speculation", total=True).to_dicts()}
+    assert abs(rows["e2e_s"]["gain"]) < 0.1
+    assert rows["e2e_s"]["n_a"] == rows["ttft_s"]["n_a"]
 
 
 def test_all_that_is_told_of_treated_alone_can_be_read_of_sums() -> None:
