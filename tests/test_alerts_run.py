@@ -66,7 +66,8 @@ def content(store: Store) -> dict[str, list[dict[str, Any]]]:
 def test_a_first_run_writes_the_policies_even_without_effects(store: Store) -> None:
     assert judge(store, 0) == len(POLICIES)
     [row] = store.rows("select policy, version, lever, owner, body, loaded_at from policies")
-    assert (row["policy"], row["version"], row["lever"], row["loaded_at"]) == ("speculation-net-itl", POLICIES[0].version, "speculation", NOW)
+    told = (POLICIES[0].name, POLICIES[0].version, "speculation", NOW)
+    assert (row["policy"], row["version"], row["lever"], row["loaded_at"]) == told
     assert json.loads(row["body"])["quality_gate"]["repeats"] == 5
 
 
