@@ -27,6 +27,7 @@ golden: $(READY) ## rewrite the golden files that tests compare with
 calibrate: $(READY) ## measure false alarms and delays: 500 simulated days each, and the demo's scenarios over 20 seeds (hours)
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate.py --days 500 $(ARGS)
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate_tails.py --days 500 $(ARGS)
+	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate_quiet.py --streams 200
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate_scenarios.py --seeds 20 --out build/scenarios.json
 
 serve: $(READY) ## run the server on ./leverwatch-data

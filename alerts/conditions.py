@@ -98,10 +98,14 @@ def explain(policy: Policy, condition: Condition, effects: Effects) -> str:
 
 
 def _turn(policy: Policy, condition: Condition, effects: Effects) -> str:
-    """Since when a compared effect is past a condition, where that is evident: the interval is of two hours, some of them before."""
+    """What evidence says of a compared effect that is past a condition, where the interval, of two hours, does not say it by itself."""
     effect, metric = effects[effect_name(condition.metric)], judged()[condition.metric]
-    is_worse = not is_gain_above(condition, metric) and effect.evidence_below is not None
-    return wording.since_turn(effect) if is_worse and holds(policy, condition, effects) else ""
+    above = is_gain_above(condition, metric)
+    if (effect.evidence_above if above else effect.evidence_below) is None or not holds(policy, condition, effects):
+        return ""
+    if not above:
+        return wording.since_turn(effect)
+    return "" if past(effect.gain_low, above, gain_limit(condition, metric)) else wording.NEWEST_SHOW
 
 
 def past(value: float | None, above: bool, limit: float | None) -> bool | None:

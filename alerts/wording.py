@@ -62,6 +62,10 @@ def since_turn(effect: Effect) -> str:
     return f"gain {percent(effect.turned_gain)} % since it turned, {blocks(effect.turned_blocks)} ago"
 
 
+NEWEST_SHOW = "the newest blocks show it, of which this window has few"
+"""Said of a gain that is evident, where the window of two hours still holds what was before."""
+
+
 def unconfirmed(before: Standing) -> str:
     """`; recommended since ..., not confirmed since ...`: of a recommendation whose numbers cannot be read; empty where none stands."""
     if before.state != "off_recommended" or before.confirmed_at is None:

@@ -41,10 +41,7 @@ def write(folder: Path, name: str, found: History) -> int:
     """Writes a scenario's files; gives their bytes."""
     folder.mkdir(parents=True, exist_ok=True)
     effects, settings = folder / f"{name}.parquet", folder / f"{name}.settings.parquet"
-    kept = rounded(found.effects)
-    kept.select(name for name in kept.columns if kept[name].null_count() < len(kept)).write_parquet(
-        effects, compression="zstd", compression_level=LEVEL, statistics=False
-    )
+    rounded(found.effects).write_parquet(effects, compression="zstd", compression_level=LEVEL, statistics=False)
     found.settings.write_parquet(settings, compression="zstd", statistics=False)
     return effects.stat().st_size + settings.stat().st_size
 

@@ -60,7 +60,7 @@ def read(store: Store, policies: Iterable[Policy]) -> History:
     """What is stored of all that these policies name."""
     named = tuple(policies)
     found = streams.effects(store, {policy.lever: streams.NEVER for policy in named}, named)
-    return History(found.drop("block_ended_at"), store.frame(SETTINGS))
+    return History(found.drop("block_ended_at").sort("lever", "segment", "metric", "until"), store.frame(SETTINGS))
 
 
 def asked(policies: Iterable[Policy]) -> dict[str, list[str]]:
