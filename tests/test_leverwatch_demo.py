@@ -35,7 +35,8 @@ def test_within_two_minutes_a_person_sees_spans_the_segment_and_its_webhook(tmp_
         verdicts = httpx.get(f"{url}api/verdicts").json()
         disabled = [verdict["segment"] for verdict in verdicts if verdict["verdict"] == "disable"]
         assert [(segment["model"], segment["input_bucket"]) for segment in disabled] == [("chat-70b", "2048-8191")]
-        assert len(verdicts) == 3
+        assert [verdict["verdict"] for verdict in verdicts if verdict["lever"] == "speculation"] == ["disable", "keep", "keep"]
+        assert {verdict["verdict"] for verdict in verdicts if verdict["lever"] != "speculation"} <= {"insufficient"}
         assert any("speculation, model=chat-70b" in line for line in lines)
         page = httpx.get(url)
         assert page.status_code == 200
