@@ -14,6 +14,8 @@ from alerts.levers import Action
 Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=1)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+MOST_AGE_S = 31_536_000.0  # a year: what is decided and what ends it stay moments that a calendar has
+Age = Annotated[float, Meta(gt=0.0, le=MOST_AGE_S)]
 Direction = Literal["above", "below"]
 Budget = Literal["compute", "memory_capacity", "memory_bandwidth", "communication", "quality"]
 Phase = Literal["queue", "prefill", "transfer", "decode"]
@@ -207,9 +209,9 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     minimum_blocks: Count = 6
     minimum_requests: Count = 100
     minimum_coverage: Share = 0.9
-    dwell_s: Annotated[float, Meta(ge=3600.0)] = 3600.0
-    stale_after_s: Annotated[float, Meta(gt=0.0)] = 3600.0
-    expires_after_s: Annotated[float, Meta(gt=0.0)] = 86400.0
+    dwell_s: Annotated[float, Meta(ge=3600.0, le=MOST_AGE_S)] = 3600.0
+    stale_after_s: Age = 3600.0
+    expires_after_s: Age = 86400.0
 
 
 def kind_of(trigger: Trigger) -> str:

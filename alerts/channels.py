@@ -129,7 +129,7 @@ def retry_after_s(header: str | None, now: datetime) -> float:
         return 0.0
     try:
         wait_s = float(header) if header.strip().isdigit() else (parsedate_to_datetime(header) - now).total_seconds()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return 0.0
     return min(max(wait_s, 0.0), LONGEST_WAIT_S)
 

@@ -37,6 +37,9 @@ def send(route: Route, letters: Sequence[Letter], now: datetime) -> Sent:
     except OSError as error:
         msg = f"{type(error).__name__}: {redacted(str(error), password)}"
         raise DeliveryError(msg, permanent=False) from None
+    except UnicodeError:
+        msg = "user, password or host have characters that SMTP does not take"
+        raise DeliveryError(msg, permanent=False) from None
     return Sent(250, _said(refused) if refused else None)
 
 
@@ -44,7 +47,7 @@ def message(receiver: Receiver, letters: Sequence[Letter], now: datetime) -> Ema
     """The mail of some letters. Its `Message-ID` is the same at every attempt; mails of one stream are one thread."""
     messages = [letter.message for letter in letters]
     mail, domain = EmailMessage(), _domain(receiver)
-    mail["Subject"] = notice_text.headline(messages)
+    mail["Subject"] = _plain(notice_text.headline(messages))
     mail["From"] = receiver.sender
     mail["To"] = ", ".join(receiver.to)
     mail["Date"] = format_datetime(now)
@@ -100,6 +103,11 @@ def _refusal(error: smtplib.SMTPException, password: str) -> DeliveryError:
 def _said(refused: dict[str, tuple[int, bytes]]) -> str:
     texts = (f"{address}: {code} {said.decode(errors='replace')}" for address, (code, said) in refused.items())
     return notice_text.cut(f"refused for {'; '.join(texts)}", _LIMIT_SAID)
+
+
+def _plain(text: str) -> str:
+    """A headline without what a header reads as more than text: an encoded word may decode to line breaks, which begin other headers."""
+    return "".join(char for char in text.replace("=?", "= ?") if char.isprintable())
 
 
 def _id(letters: Sequence[Letter]) -> str:

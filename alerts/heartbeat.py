@@ -24,7 +24,7 @@ _GONE = 410
 _STREAMS = """
 select count(*) as streams, count(*) filter (where state = 'off_recommended') as open_recommendations,
     count(*) filter (where verdict = 'frozen') as frozen
-from current_verdicts semi join policies using (policy)
+from current_verdicts semi join policies using (policy, lever)
 """
 _HEARD = "select 1 from deliveries where receiver = $receiver and outcome = 'delivered' and ended_at > $since limit 1"
 

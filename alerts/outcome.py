@@ -42,7 +42,12 @@ class Outcome:
         self.current: dict[Key, tuple[Any, ...]] = {}
         self.flips: list[tuple[Flip, Effects]] = []
         self._policies = policies
-        self.off = {key for key, stream in known.items() if stream.standing.state != "on" and key.policy in policies}
+        self.off = {key for key, stream in known.items() if stream.standing.state != "on" and self._is_judged(key)}
+
+    def _is_judged(self, key: Key) -> bool:
+        """Whether there is still such a policy, on that lever: of one that was given another lever the old streams are over."""
+        policy = self._policies.get(key.policy)
+        return policy is not None and policy.lever == key.lever
 
     def before(self, key: Key, until: datetime) -> Standing | None:
         """Where a stream stands; None where it has seen this block already."""

@@ -12,7 +12,8 @@ from alerts.outbox import TEST_FLIP, Waiting
 from queries.store import Store
 
 LIMIT_BYTES = 20_000
-_SHED = ("causal_chain", "ledger", "rollback", "after_check", "evidence")
+_SHED = ("causal_chain", "ledger", "rollback", "after_check", "evidence", "query")
+_LIMIT_TEXT = 1000
 
 
 class Message(NamedTuple):
@@ -56,12 +57,23 @@ def text(message: Message) -> str:
         LookupError: it cannot be made short enough.
     """
     data, shed = message.data, list[str]()
-    for part in (None, *(part for part in _SHED if message.data.get(part))):
+    for part in (None, *(part for part in _SHED if message.data.get(part)), "ends of texts"):
         if part is not None:
             shed.append(part)
-            data = {**data, part: None, "left_out": shed}
+            data = {**(_cut(data) if part not in _SHED else data | {part: None}), "left_out": shed}
         written = canonical.text({"type": message.type, "timestamp": wording.utc(message.timestamp), "data": data})
         if len(written.encode()) < LIMIT_BYTES:
             return written
     msg = f"flip {data.get('flip_id')}: the notice is longer than {LIMIT_BYTES} bytes even without {', '.join(_SHED)}"
     raise LookupError(msg)
+
+
+def _cut(data: dict[str, Any]) -> dict[str, Any]:
+    """Without what names from traffic make long: they have no limit of their own, and what is not told at all is worse."""
+    links = {name: link for name, link in (data.get("links") or {}).items() if len(link) <= _LIMIT_TEXT}
+    segment = {key: _short(word, _LIMIT_TEXT // 4) for key, word in (data.get("segment") or {}).items()}
+    return {**data, "links": links, "segment": segment, "reason": _short(str(data.get("reason") or ""), _LIMIT_TEXT)}
+
+
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -17,6 +17,8 @@ from alerts.shape import describe, told
 
 __all__ = ["Policy", "PolicyError", "from_table", "is_policy", "load", "parse", "shipped", "shipped_files", "shipped_text"]
 
+MOST_CHARACTERS, MOST_DOTS = 100_000, 100  # a key of many parts takes time by their square to read: 20,000 take 9 s
+
 
 def load(path: Path) -> Policy:
     """The policy of one file.
@@ -38,9 +40,12 @@ def parse(text: str, where: str) -> Policy:
     Raises:
         PolicyError: as `load`.
     """
+    if len(text) > MOST_CHARACTERS or any(line.count(".") > MOST_DOTS for line in text.splitlines()):
+        msg = f"{where}: takes at most {MOST_CHARACTERS} characters, and {MOST_DOTS} dots a line"
+        raise PolicyError(msg)
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         msg = f"{where}: is not TOML: {error}"
         raise PolicyError(msg) from error
     return from_table(raw, where)

@@ -117,7 +117,7 @@ def parse(text: str, where: str) -> Cases:
     """
     try:
         found = msgspec.toml.decode(text, type=Cases)
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         msg = f"{where}: {error}"
         raise CaseError(msg) from error
     for key, metric in _metrics(found):

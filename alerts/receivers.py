@@ -20,7 +20,8 @@ GROUP_WAIT_S = 30.0
 GROUPS = ("lever", "policy", "severity", *CELL_SEGMENT_KEYS)
 SEVERITIES = ("info", "warning", "critical")
 _COMMON = ("name", "kind", "levers", "segments", "severity", "retry_schedule_s", "heartbeat_s")
-Wait = Annotated[float, Meta(ge=0.0)]
+MOST_WAIT_S = 31_536_000.0  # a year: moments stay such that a calendar has them
+Wait = Annotated[float, Meta(ge=0.0, le=MOST_WAIT_S)]
 
 
 class ReceiverError(ValueError):
@@ -49,7 +50,9 @@ class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     password_file: Annotated[str | None, Meta(description="a file with it; read again for each attempt")] = None
     password_env: Annotated[str | None, Meta(description="the variable with it")] = None
     host: Annotated[str | None, Meta(description="the mail server")] = None
-    port: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="its port; unset: 587, with `tls` 465, with `none` 25")] = None
+    port: Annotated[
+        Annotated[int, Meta(ge=1, le=65535)] | None, Meta(description="its port; unset: 587, with `tls` 465, with `none` 25")
+    ] = None
     security: Annotated[
         Literal["starttls", "tls", "none"], Meta(description="how the mail server is spoken to; without the asked one nothing is sent")
     ] = "starttls"
@@ -72,7 +75,8 @@ class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         tuple[Wait, ...], Meta(description="the waits after the first and each further failed attempt, in seconds")
     ] = DEFAULT_SCHEDULE_S
     heartbeat_s: Annotated[
-        Annotated[float, Meta(ge=10.0)] | None, Meta(description="seconds between heartbeats while judging runs; unset: none")
+        Annotated[float, Meta(ge=10.0, le=MOST_WAIT_S)] | None,
+        Meta(description="seconds between heartbeats while judging runs; unset: none"),
     ] = None
 
     def __post_init__(self) -> None:

@@ -86,7 +86,7 @@ def _freeze_stale(outcome: Outcome, policies: Mapping[str, Policy], watermark: d
     decided_at = watermark - timedelta(seconds=watermark.timestamp() % BLOCK.total_seconds())
     for key, stream in list(outcome.known.items()):
         policy = policies.get(key.policy)
-        if policy is None or stream.said[2] == "stale":
+        if policy is None or policy.lever != key.lever or stream.said[2] == "stale":
             continue
         if watermark - stream.block_ended_at > timedelta(seconds=policy.stale_after_s):
             judgment = stale(stream.standing, stream.block_ended_at, watermark)

@@ -19,6 +19,7 @@ from alerts.levers import LEVERS, unknown
 from pipeline.segments import CELL_SEGMENT_KEYS
 
 LONGEST = timedelta(days=30)
+_LAST = datetime.max.replace(tzinfo=UTC)
 Word = Annotated[str, Meta(min_length=1, max_length=500)]
 Said = Annotated[str, Meta(max_length=2_000)]
 
@@ -142,10 +143,12 @@ def _check_matchers(asked: Asked, receivers: tuple[str, ...]) -> None:
         msg = 'a silence takes lever, policy, segment or receiver; lever "*" is all'
         raise SilenceError(msg)
     known = (("lever", asked.lever, LEVERS), ("receiver", asked.receiver, receivers))
-    keys = (("segment key", key, CELL_SEGMENT_KEYS) for key in asked.segment or {})
-    for what, word, words in (*known, *keys):
+    for what, word, words in known:
         if word is not None and words and not any(_fits(word, one) for one in words):
             raise SilenceError(unknown(what, word, words))
+    for key in asked.segment or {}:
+        if key not in CELL_SEGMENT_KEYS:
+            raise SilenceError(unknown("segment key", key, CELL_SEGMENT_KEYS))
 
 
 def _check_times(starts_at: datetime, ends_at: datetime, now: datetime) -> None:
@@ -158,7 +161,8 @@ def _check_times(starts_at: datetime, ends_at: datetime, now: datetime) -> None:
 
 
 def _after(moment: datetime, seconds: float) -> datetime:
-    return moment + min(timedelta(seconds=min(seconds, 1e9)), 2 * LONGEST)
+    length = min(timedelta(seconds=min(seconds, 1e9)), 2 * LONGEST)
+    return moment + length if moment <= _LAST - length else _LAST
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:

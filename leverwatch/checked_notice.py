@@ -36,6 +36,21 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     basis: str = "control"
 
 
+class Named(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a causal chain, as far as it tells what a notice was decided on."""
+
+    kind: str = ""
+    metric: str = ""
+    action: str = ""
+
+
+class Chain(msgspec.Struct, frozen=True, kw_only=True):
+    """The causal chain of a notice."""
+
+    disable_when: tuple[Named, ...] = ()
+    expected_benefit: Named = Named()
+
+
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
     """What is checked of a notice; the rest of it is for people."""
 
@@ -47,7 +62,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     evidence: tuple[Evidence, ...] | None = ()
     query: Query | None = None
-    causal_chain: dict[str, Any] | None = None
+    causal_chain: Chain | None = None
 
 
 def notice(text: str | bytes, where: str) -> Notice:

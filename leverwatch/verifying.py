@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import polars as pl
 
 from alerts import sums, wording
 from alerts.effects import Effect, effect_name
-from leverwatch.checked_notice import Evidence, Notice, Query
+from leverwatch.checked_notice import Chain, Evidence, Notice, Query
 from leverwatch.connection import Connection
 from leverwatch.recomputing import Recomputed, recomputed
 from pipeline.metrics import judged
@@ -70,7 +70,7 @@ def verify(notice: Notice, connection: Connection) -> Verified:
         return Verified("unknown", (f"its SQL gives more than {MOST_ROWS} rows",))
     try:
         return _judged(notice, connection, _answer(notice, notice.query, given.frame()))
-    except (KeyError, ValueError, SqlError) as error:
+    except (KeyError, TypeError, ValueError, SqlError) as error:
         return Verified("unknown", (f"what its SQL gives cannot be read as sums: {error}",))
 
 
@@ -116,12 +116,12 @@ def _effect(one: Evidence, query: Query) -> Effect | None:
 
 def _decisive(notice: Notice) -> str:
     """The metric that a notice was decided on, as far as its chain tells."""
-    chain: dict[str, Any] = notice.causal_chain or {}
-    for trigger in chain.get("disable_when", ()):
-        kind, metric, action = (str(trigger.get(name)) for name in ("kind", "metric", "action"))
+    chain = notice.causal_chain or Chain()
+    for trigger in chain.disable_when:
+        kind, metric, action = trigger.kind, trigger.metric, trigger.action
         if notice.reason_code in (kind, f"{kind}.{metric}", f"{kind}.{action}", f"{kind}.{metric}.{action}"):
             return effect_name(metric)
-    return effect_name(str(chain.get("expected_benefit", {}).get("metric", "")))
+    return effect_name(chain.expected_benefit.metric)
 
 
 def _same(answer: _Answer) -> str:
@@ -174,7 +174,9 @@ def _period(query: Query) -> dict[str, str]:
 
 
 def _moment(text: str | None) -> datetime | None:
+    """A time; None where there is none, or one without an offset, which today's code never asks for."""
     try:
-        return datetime.fromisoformat(text) if text else None
+        found = datetime.fromisoformat(text) if text else None
     except ValueError:
         return None
+    return found if found and found.tzinfo else None

@@ -132,7 +132,7 @@ def test_a_restart_within_the_wait_loses_nothing_and_changes_no_time(tmp_path: P
 def test_a_notice_that_cannot_be_made_fails_alone(store: Store, hook: Hook, to: Route) -> None:
     clock = Clock()
     for name in ("f1", "f2"):
-        flip(store, NOW, name, segment={"model": name}, reason=("z" * 30_000 if name == "f1" else "short"))
+        flip(store, NOW, name, segment={"model": name}, **({"policy_version": "z" * 30_000} if name == "f1" else {}))
     put_in(store, to.receiver, clock.now)
     clock.forward(30)
     deliver_waiting(store, to, clock)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import email.policy
 import json
+import random
 import ssl
 from collections.abc import Iterator
+from email.parser import BytesParser
 from pathlib import Path
 from typing import Any
 
 import alert_letters
+import httpx
 import mail_server
 import pytest
 import trustme
@@ -16,7 +20,7 @@ from alert_letters import NOW, letter
 from mail_server import MailServer
 
 from alerts import channels_email
-from alerts.channels import DeliveryError, Sent
+from alerts.channels import DeliveryError, Route, Sent
 from alerts.receivers import Receiver
 
 PASSWORD = "correct horse battery"
@@ -170,3 +174,21 @@ def test_a_server_that_is_not_there_is_tried_again() -> None:
     with pytest.raises(DeliveryError, match="ConnectionRefusedError") as caught:
         send(to)
     assert not caught.value.permanent
+
+
+def test_a_name_from_traffic_begins_no_header_and_no_body(server: MailServer) -> None:
+    word = "=?utf-8?q?x=0d=0aBcc:_other@example.org=0d=0aContent-Type:_text/html=0d=0a=0d=0a<b>hi</b>?="
+    headers = channels_email.message(receiver(server), [letter()], NOW).keys()
+    mail = channels_email.message(receiver(server), [letter(segment={"model": f"{word}\x00\u202e"})], NOW)
+    sent = BytesParser(policy=email.policy.default).parsebytes(mail.as_bytes())
+    assert sent.keys() == headers
+    assert sent["Subject"].endswith("</b>?=")
+
+
+def test_a_password_that_smtp_cannot_carry_is_tried_again_and_not_shown(server: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smtplib.SMTP.starttls", lambda *_args, **_keys: None)
+    asked = receiver(server, security="starttls", username="leverwatch", password="pässword")
+    with pytest.raises(DeliveryError, match="that SMTP does not take") as caught:
+        channels_email.send(Route(asked, "pässword", httpx.Client(), random.Random(7)), [letter()], NOW)
+    assert not caught.value.permanent
+    assert "pässword" not in str(caught.value)

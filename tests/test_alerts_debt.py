@@ -65,6 +65,20 @@ def test_a_recommendation_that_stands_counts_up_to_the_end_of_the_period(store: 
     assert debt(store, since=START - timedelta(days=1), until=end(3)).is_empty()
 
 
+def test_of_a_policy_that_was_removed_nothing_is_owed_after_the_last_block_it_judged(store: Store) -> None:
+    served(store, range(24))
+    flip(store, 5, "on", "off_recommended")
+    with store.write() as transaction:
+        transaction.execute(
+            "insert into current_verdicts by name select policy, '2' as policy_version, lever, segment, 'disable' as verdict, action,"
+            " 'harm' as reason_code, reason, decided_at, $until as block_ended_at, state_after as state, decided_at as state_since,"
+            " 0 as streak from flips",
+            {"until": end(11)},
+        )
+    assert owed(store)["stood_s"] == 6 * 300.0
+    assert owed(store, until=end(9))["stood_s"] == 4 * 300.0
+
+
 def test_without_control_it_is_not_known_what_was_lost(store: Store) -> None:
     served(store, range(12), control_n=0)
     flip(store, 5, "on", "off_recommended")

@@ -251,6 +251,7 @@ def test_jitter_only_lengthens_a_wait_and_is_the_same_for_the_same_seed() -> Non
 def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:
     now = datetime(2026, 3, 4, tzinfo=UTC)
     assert retry_after_s("30", now) == 30.0
+    assert retry_after_s(f"Mon, 01 Jan 2026 00:00:00 +{'9' * 20}", now) == 0.0
     assert retry_after_s(format_datetime(now + timedelta(minutes=2), usegmt=True), now) == 120.0
     assert retry_after_s("soon", now) == 0.0
     assert retry_after_s(None, now) == 0.0
@@ -340,7 +341,7 @@ def test_a_notice_that_would_be_too_long_leaves_its_explanations_out_and_says_so
 
 def test_a_notice_that_cannot_be_made_short_enough_fails_for_good(store: Store, clock: Clock, hook: Hook, client: Any) -> None:
     to = route(hook.url, client)
-    flip(store, clock, notice={"flip_id": "f1", "reason": "z" * 30_000})
+    flip(store, clock, notice={"flip_id": "f1", "policy": "z" * 30_000})
     put_in(store, to, clock)
     assert deliver_waiting(store, to, clock) is None
     assert hook.got == []
@@ -409,3 +410,15 @@ def eventually(claim: Any, timeout_s: float = 5.0) -> bool:
             return True
         pause.wait(0.005)
     return False
+
+
+def test_a_notice_whose_names_are_longer_than_a_body_is_cut_and_not_lost() -> None:
+    long = "\U0001f600" * 4000
+    segment = {"model": long, "hardware": "h100"}
+    data = {"flip_id": "f", "segment": segment, "reason": long, "query": {"sql": long}, "links": {"page": long, "flip": "http://here/f"}}
+    body = payload.text(payload.Message("lever.disable", datetime(2026, 3, 4, tzinfo=UTC), data))
+    told = json.loads(body)["data"]
+    assert len(body.encode()) < payload.LIMIT_BYTES
+    assert (told["flip_id"], told["links"], told["segment"]["hardware"]) == ("f", {"flip": "http://here/f"}, "h100")
+    assert told["left_out"] == ["query", "ends of texts"]
+    assert told["segment"]["model"].endswith("…")

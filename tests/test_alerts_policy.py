@@ -154,3 +154,20 @@ def test_a_file_that_is_not_there_is_told_by_its_path(tmp_path: Path) -> None:
 def test_an_unknown_shipped_name_gets_the_known_ones() -> None:
     with pytest.raises(KeyError, match="did you mean 'speculation-net-itl'"):
         shipped_text("speculation-net-tl")
+
+
+@pytest.mark.parametrize("key", ["dwell_s", "stale_after_s", "expires_after_s"])
+@pytest.mark.parametrize("value", ["inf", "1e12"])
+def test_an_age_that_no_calendar_has_is_refused(key: str, value: str) -> None:
+    text = "\n".join(line for line in shipped_text("speculation-net-itl").split("\n") if not line.startswith(key))
+    with pytest.raises(PolicyError, match=f"{key}: .*31536000"):
+        parse(f"{key} = {value}\n{text}", "mine.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("a = " + "[" * 50_000, "is not TOML"), ("a" + ".a" * 40_000 + " = 1", "dots a line"), ("#" * 10_000_000, "characters")],
+)
+def test_a_text_that_is_made_to_take_long_is_refused_at_once(text: str, said: str) -> None:
+    with pytest.raises(PolicyError, match=f"mine.toml: .*{said}"):
+        parse(text, "mine.toml")

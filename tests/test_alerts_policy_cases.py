@@ -84,6 +84,7 @@ def test_what_is_known_beside_effects_is_part_of_a_case() -> None:
         (played(1) + expect(at=2, verdict="keep"), "'a case': expects something at block 2, and plays 1"),
         (played(9_000) + played(9_000) + expect(verdict="keep"), "plays 18000 blocks; at most 10000 are taken"),
         ("play =", "x.cases.toml: "),
+        ("play = " + "[" * 50_000, "x.cases.toml: "),
     ],
 )
 def test_cases_that_cannot_be_used_are_refused_with_what_is_wrong(case: str, said: str) -> None:

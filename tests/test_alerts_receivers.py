@@ -263,3 +263,9 @@ def test_the_reference_verifier_takes_every_type_of_notice_by_either_secret(kind
     assert len(body.encode()) < 20_000
     for secret in (SECRET, OLD):
         assert Webhook(secret).verify(body, headers) == json.loads(body)
+
+
+@pytest.mark.parametrize("keys", [{"retry_schedule_s": [float("inf")]}, {"retry_schedule_s": [1e15]}, {"heartbeat_s": float("inf")}])
+def test_a_wait_that_no_calendar_has_is_refused(keys: dict[str, Any]) -> None:
+    with pytest.raises(msgspec.ValidationError, match="<= 31536000"):
+        msgspec.convert({"name": "n", "url": "http://here", "secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"} | keys, Receiver)

@@ -6,12 +6,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 
-from alerts import sums
+from alerts import streams, sums
 from alerts.chain import Policy
 from alerts.effects import Effect
+from alerts.outcome import Outcome
 from alerts.policy import parse, shipped, shipped_text
 from alerts.run import run
 from pipeline.metrics import METRICS, in_cells
@@ -304,3 +306,15 @@ def test_every_metric_with_an_effect_has_a_query_that_runs(store: Store) -> None
             continue
         row = Effect(metric.name, T0, T0 + BLOCK, 1, 1, 1, None, None, None, None, None, "control", 1.0, None)
         assert sums.ask(store, "speculation", SEGMENT, row) is not None, metric.name
+
+
+def test_a_policy_that_is_given_another_lever_leaves_its_recommendations_behind(store: Store) -> None:
+    play(store, [GOOD, BAD, BAD, BAD])
+    [stream] = store.rows("select * from current_verdicts")
+    assert stream["state"] == "off_recommended"
+    plain = {"goes_before": (), "revalidates": ()}
+    moved = [msgspec.structs.replace(policy, lever="tensor_parallel", **plain) for policy in POLICIES]
+    outcome = Outcome(streams.current(store), {}, {policy.name: policy for policy in moved})
+    assert list(outcome.opened(T0 + 5 * BLOCK)) == [], "nothing is recommended of the other lever"
+    judge(store, 100, moved)
+    assert store.rows("select * from current_verdicts") == [stream]

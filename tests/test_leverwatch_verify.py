@@ -261,6 +261,20 @@ def test_sql_that_answers_with_something_else_is_no_proof(store: Store) -> None:
     assert "of no metric of the notice" in found.reasons[0]
 
 
+@pytest.mark.parametrize("sql", ["select timestamp '2026-01-01' as one", "select 'a'::blob as one"])
+def test_sums_that_are_no_numbers_or_words_cannot_be_checked(store: Store, sql: str) -> None:
+    data, sandbox = said(store), Sandbox(store)
+    asked = data | {"query": data["query"] | {"sql": sql, "params": {}, "columns": ["one"]}}
+    assert verify(notice(json.dumps(asked), "n.json"), Sandboxed(sandbox)).outcome == "unknown"
+    sandbox.close()
+
+
+def test_a_period_without_offsets_is_none_that_today_would_be_asked(store: Store) -> None:
+    data = said(store)
+    params = data["query"]["params"] | {"since": "2026-03-04T00:00:00"}
+    assert verified(store, data | {"query": data["query"] | {"params": params}}).outcome == "changed"
+
+
 @pytest.mark.parametrize("wrap", [lambda data: data, lambda data: {"notice": data, "flip_id": "f"}, lambda data: [{"notice": data}]])
 def test_a_body_its_data_and_a_flip_are_taken(store: Store, wrap: Any) -> None:
     assert notice(json.dumps(wrap(said(store))), "n.json").policy == "p"
@@ -272,6 +286,7 @@ def test_a_body_its_data_and_a_flip_are_taken(store: Store, wrap: Any) -> None:
         ("no", "n.json: is no notice: "),
         ("[]", "n.json: is no JSON object; takes a webhook's body"),
         ("{}", "Object missing required field `lever`"),
+        ('{"lever": "speculation", "segment": {}, "causal_chain": {"disable_when": [1]}}', "Expected `object`, got `int`"),
         ('{"type": "test", "data": {"text": "a test"}}', "a notice of type 'test' carries no decision"),
     ],
 )
