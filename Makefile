@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check golden calibrate serve clean
+.PHONY: help demo test check golden calibrate fuzz serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,13 +22,16 @@ check: $(READY) ## lint and type-check
 
 golden: $(READY) ## rewrite the golden files that tests compare with
 	$(BIN)/pytest --update-golden tests/test_queries_metric_sql.py tests/test_leverwatch_config_page.py tests/test_collectors_engine_docs.py \
-	  tests/test_pipeline_metric_docs.py tests/test_pipeline_trap_docs.py tests/test_alerts_policy_docs.py
+	  tests/test_pipeline_metric_docs.py tests/test_pipeline_trap_docs.py tests/test_alerts_policy_docs.py tests/test_queries_question_docs.py
 
 calibrate: $(READY) ## measure false alarms and delays: 500 simulated days each, and the demo's scenarios over 20 seeds (hours)
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate.py --days 500 $(ARGS)
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate_tails.py --days 500 $(ARGS)
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate_quiet.py --streams 200
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate_scenarios.py --seeds 20 --out build/scenarios.json
+
+fuzz: $(READY) ## ask every route of the API with hundreds of made-up calls (minutes)
+	PYTHONPATH=tests $(BIN)/python benchmarks/fuzz_api.py --examples 300 $(ARGS)
 
 serve: $(READY) ## run the server on ./leverwatch-data
 	$(BIN)/leverwatch serve $(ARGS)

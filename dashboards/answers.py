@@ -24,7 +24,7 @@ _PAGE_HEADERS = {
     "Cache-Control": "no-store",
 }
 _DATA_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-_STATUS = {"refused": 403, "time_limit": 504, "memory_limit": 422, "too_large": 413, "busy": 429, "crashed": 422}
+_STATUS = {"refused": 403, "time_limit": 504, "memory_limit": 422, "too_large": 413, "busy": 429, "cancelled": 409, "crashed": 422}
 _MEDIA = {
     "json": "application/json",
     "csv": "text/csv; charset=utf-8",
@@ -42,6 +42,13 @@ def page(html: str, status: int = 200) -> Response:
 def asset(body: bytes, media: str) -> Response:
     """A file of ours: asked for again each time, so that an upgrade shows at once."""
     return Response(body, 200, {**_DATA_HEADERS, "Cache-Control": "no-cache"}, media)
+
+
+def download(body: bytes, media: str, name: str) -> Response:
+    """A file to keep under a name; where a browser shows it all the same, it can run nothing."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    said = {**_DATA_HEADERS, "Content-Security-Policy": policy, "Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(body, 200, said, media)
 
 
 def rows(frame: pl.DataFrame) -> Response:
@@ -66,6 +73,11 @@ def answer(result: SqlResult, kind: str) -> Response:
     }
     said = {"X-Row-Count": str(result.row_count), "X-Truncated": str(result.truncated).lower()}
     return Response(make[kind](), 200, {**_DATA_HEADERS, **said}, _MEDIA[kind])
+
+
+def json_able(value: Any, status: int = 200) -> Response:
+    """A value as JSON."""
+    return _json(value, status)
 
 
 def error(code: str, message: str, hint: str = "", status: int | None = None) -> Response:

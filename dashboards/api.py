@@ -5,31 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import polars as pl
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
 
-from dashboards import answers
-from dashboards.pages import docs, segment
+from dashboards import answers, figure_files, page_list, sql_api, sql_files
+from dashboards.house import House
+from dashboards.page import Asked, Page
+from dashboards.pages import failed
 from dashboards.reader import Reader
+from pipeline.metrics import UnknownMetricError
 from queries.report import moment
-from queries.results import FORMATS
 from queries.sandbox import Sandbox, SqlError
 
-MOST_BODY_BYTES = 1 << 20
-_ASSETS = {"page.css": "text/css; charset=utf-8", "refresh.js": "text/javascript; charset=utf-8", "icon.svg": "image/svg+xml"}
-_SQL_BODY = {
-    "type": "object",
-    "required": ["sql"],
-    "properties": {
-        "sql": {"type": "string", "description": "one reading statement; parameters are written $name"},
-        "params": {"type": "object", "description": "the parameters' values by name"},
-        "limit": {"type": "integer", "description": "the most rows to answer; a cut answer says truncated"},
-        "format": {"type": "string", "enum": list(FORMATS), "default": "json"},
-    },
+_ASSETS = {
+    "page.css": "text/css; charset=utf-8",
+    "refresh.js": "text/javascript; charset=utf-8",
+    "sql.js": "text/javascript; charset=utf-8",
+    "notices.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
 }
 By = Annotated[str, Query(description="keys, comma-separated: columns of requests, lever.<name>, arm.<name>, hour, day")]
 Metrics = Annotated[str | None, Query(description="names, comma-separated; all for every one; without it the core ones")]
@@ -39,46 +34,56 @@ Where = Annotated[str | None, Query(description="an SQL condition over columns o
 Source = Annotated[str, Query(alias="from", description="requests, cells, or auto: requests where they are there and not too many")]
 Lever = Annotated[str | None, Query(description="such as speculation; needed")]
 Total = Annotated[bool, Query(description="one effect of all the lever's traffic, standardized over its segments")]
-_SQL_DOCS: dict[str, Any] = {"requestBody": {"required": True, "content": {"application/json": {"schema": _SQL_BODY}}}}
 
 
-class SqlQuestion(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """The body of POST /api/sql."""
-
-    sql: str
-    params: dict[str, Any] | None = None
-    limit: int | None = None
-    format: str = "json"
-
-
-def router(reader: Reader, sandbox: Sandbox, clock: Callable[[], datetime]) -> APIRouter:
-    """`/`, `/segment`, `/docs`, `/assets/...`, `/api/report`, `/api/effects`, `/api/break-even` and `/api/sql`."""
+def router(reader: Reader, sandbox: Sandbox, clock: Callable[[], datetime], house: House | None = None) -> APIRouter:
+    """Every page of `pages/`, `/figure/...`, `/assets/...`, `/api/report`, `/api/effects`, `/api/break-even`, `/api/sql`, `/api/schema`."""
     routes = APIRouter()
-    _add_pages(routes, reader, clock)
+
+    def asking(request: Request, path: str) -> Asked:
+        address = str(request.base_url)
+        described, said = request.app.openapi, request.headers
+        return Asked(reader, request.query_params, clock(), address, path, page_list.found(), sandbox, described, said, house)
+
+    for page in page_list.found():
+        routes.add_api_route(page.path, _drawing(page, asking), methods=["GET"], include_in_schema=False)
+    _add_figures(routes, asking)
+    _add_assets(routes)
     _add_reports(routes, reader, clock)
 
-    @routes.post("/api/sql", tags=["query"], openapi_extra=_SQL_DOCS)
-    async def ad_hoc_sql(request: Request) -> Response:
-        """The rows of one reading SQL statement: `{columns, rows, row_count, truncated, elapsed_s}`."""
-        body = await _body(request)
-        return await run_in_threadpool(_ask, sandbox, body)
-
+    routes.include_router(sql_api.router(sandbox))
+    routes.include_router(sql_files.router(sandbox, asking))
     return routes
 
 
-def _add_pages(routes: APIRouter, reader: Reader, clock: Callable[[], datetime]) -> None:
-    @routes.get("/", include_in_schema=False)
-    @routes.get("/segment", include_in_schema=False)
-    def segment_page(request: Request) -> Response:
+def _drawing(page: Page, asking: Callable[[Request, str], Asked]) -> Callable[[Request], Response]:
+    def draw(request: Request) -> Response:
+        asked = asking(request, page.path)
         try:
-            return answers.page(segment.draw(reader, request.query_params, clock()))
-        except ValueError as error:
-            return answers.error("invalid", str(error))
+            return answers.page(page.draw(asked))
+        except (UnknownMetricError, ValueError) as error:
+            return answers.page(failed.draw(asked, 400, _said(error)), 400)
 
-    @routes.get("/docs", include_in_schema=False)
-    def docs_page(request: Request) -> Response:
-        return answers.page(docs.draw(request.app.openapi(), str(request.base_url)))
+    return draw
 
+
+def _add_figures(routes: APIRouter, asking: Callable[[Request, str], Asked]) -> None:
+    @routes.get("/figure/{page}/{name}", include_in_schema=False)
+    def figure(page: str, name: str, request: Request) -> Response:
+        key, _, kind = name.rpartition(".")
+        try:
+            drawn = page_list.by_key(page)
+            listed = drawn.figures(asking(request, drawn.path)) if drawn.figures else ()
+            found = next((one for one in listed if one.key == key), None)
+            if found is None:
+                said = f"{page} has no figure {key[:40]!r} now; it has: {', '.join(one.key for one in listed) or 'none'}"
+                return answers.error("not_found", said, status=404)
+            return answers.download(figure_files.file(found, kind), figure_files.KINDS[kind], f"leverwatch-{page}-{name}")
+        except (page_list.UnknownPageError, UnknownMetricError, ValueError) as error:
+            return answers.error("invalid", _said(error))
+
+
+def _add_assets(routes: APIRouter) -> None:
     @routes.get("/assets/{name}", include_in_schema=False)
     def asset(name: str) -> Response:
         if name not in _ASSETS:
@@ -126,28 +131,6 @@ def _of_lever(ask: Callable[[str, Sequence[str]], pl.DataFrame], lever: str | No
         return answers.rows(ask(lever, _listed(by)))
     except (KeyError, ValueError) as error:
         return answers.error("invalid", _said(error))
-
-
-def _ask(sandbox: Sandbox, body: bytes) -> Response:
-    try:
-        question = msgspec.json.decode(body, type=SqlQuestion)
-        if question.format not in FORMATS:
-            return answers.error("invalid", f"format {question.format!r} is unknown; known: {', '.join(FORMATS)}")
-        return answers.answer(sandbox.run(question.sql, question.params, question.limit), question.format)
-    except msgspec.MsgspecError as error:
-        return answers.error("invalid", f"the body is no question: {error}", "send a JSON object {sql, params, limit, format}")
-    except SqlError as error:
-        return answers.error(error.code, error.message, error.hint)
-
-
-async def _body(request: Request) -> bytes:
-    """The body, cut one byte beyond what is taken: a cut one is no JSON and is refused as such."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BODY_BYTES:
-            break
-    return bytes(body[: MOST_BODY_BYTES + 1])
 
 
 def _listed(text: str) -> tuple[str, ...]:

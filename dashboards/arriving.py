@@ -57,10 +57,20 @@ class Arriving:
     @property
     def until(self) -> datetime:
         """Where a page's period ends: at the newest data, and never later than now."""
-        return self.now if self.newest_at is None else min(self.now, self.newest_at + timedelta(seconds=1))
+        return _end(self.newest_at, self.now)
 
 
 def arriving(reader: Reader, now: datetime) -> Arriving:
     """Asks the store."""
     row = reader.frame(files.question("page_arriving"), {"minute_ago": now - timedelta(minutes=1)}).row(0, named=True)
     return Arriving(row["spans"], row["spans_last_minute"], row["requests"], row["senders"], row["newest_at"], now)
+
+
+def newest(reader: Reader, now: datetime) -> datetime:
+    """Where a page's period ends, for pages that show nothing else of what arrives."""
+    newest_at: datetime | None = reader.frame(files.question("page_newest")).item()
+    return _end(newest_at, now)
+
+
+def _end(newest_at: datetime | None, now: datetime) -> datetime:
+    return now if newest_at is None else min(now, newest_at + timedelta(seconds=1))

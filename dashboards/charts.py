@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 import altair as alt
+import polars as pl
 import vl_convert
 from markupsafe import Markup
 
 from dashboards import theme
+from dashboards.figure import Figure
 
 MOST_ROWS = 5000
 CLIP = 0.6  # a gain or an interval beyond this is drawn up to here: one wide interval would flatten every other
@@ -29,19 +32,6 @@ class Series:
     color: str
     points: list[tuple[datetime, float, int]]
     is_shared: bool = False
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One chart of a page. Without `svg` there is nothing to draw and `note` says why."""
-
-    key: str
-    title: str
-    note: str
-    label: str = ""
-    svg: Markup | None = None
-    columns: list[str] = field(default_factory=list)
-    numbers: list[list[str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -82,9 +72,22 @@ def lines(key: str, title: str, series: Sequence[Series], axis: Axis, note: str,
     if not values:
         return Figure(key, title, note)
     colors = tuple((line.name, line.color) for line in series)
-    svg = _drawn(_lines_spec(colors, axis), json.dumps({"rows": values, "period": period.rows}))
+    svg = drawn(_lines_spec(colors, axis), json.dumps({"rows": values, "period": period.rows}))
     columns = ["from (UTC)", *(f"{line.name}{', ' + axis.title if axis.title else ''}" for line in series), "n"]
-    return Figure(key, title, note, _label(title, series, axis), svg, columns, _numbers(series, axis))
+    label, newest = _label(title, series, axis), max(line.points[-1][0] for line in series if line.points) + step
+    counted = _counted(series)
+    return Figure(
+        key,
+        title,
+        note,
+        label,
+        svg,
+        columns,
+        _numbers(series, axis),
+        n=counted(sum(n for _, _, n in line.points) for line in series),
+        newest_at=newest,
+        values=_values(series),
+    )
 
 
 def interval(
@@ -98,12 +101,13 @@ def interval(
     rows = [{"t": _iso(t), **_clipped(held[t] if known is not None else (None, None, None))} for t, known in times]
     cut = [t for t, values in held.items() if any(v is not None and abs(v) > CLIP for v in values)]
     marks = {"flips": [{"t": _iso(at)} for at in flips], "clipped": [{"t": _iso(at), "y": 100 * CLIP} for at in cut[:1]]}
-    svg = _drawn(_interval_spec(), json.dumps({"rows": rows, "zero": [{"y": 0}], "period": period.rows, **marks}))
+    svg = drawn(_interval_spec(), json.dumps({"rows": rows, "zero": [{"y": 0}], "period": period.rows, **marks}))
     said = f"{note} Clipped at \N{PLUS-MINUS SIGN}{theme.percent(CLIP)} in {len(cut)} of {len(held)} points." if cut else note
     series = [Series("gain", theme.TREATED, [(t, v, 0) for t, v, _, _ in band])]
     columns = ["until (UTC)", "gain", "low", "high"]
     numbers = [[_minute(t), *(theme.signed_percent(v) if v is not None else "" for v in three)] for t, *three in band]
-    return Figure(key, title, said, _label(title, series, PERCENT), svg, columns, numbers)
+    values = pl.DataFrame(band, schema=["until", "gain", "gain_low", "gain_high"], orient="row", infer_schema_length=None)
+    return Figure(key, title, said, _label(title, series, PERCENT), svg, columns, numbers, newest_at=band[-1][0], values=values)
 
 
 def _row(line: Series, axis: Axis, at: datetime, value: float | None) -> dict[str, Any]:
@@ -152,9 +156,23 @@ def _whole_period() -> Any:
     return _chart("period").mark_point(opacity=0).encode(x=_time())
 
 
+def _counted(series: Sequence[Series]) -> Callable[[Iterable[int]], int]:
+    """How the n of lines become one: of lines over the same requests it is theirs, that of arms is added up."""
+    return max if any(line.is_shared for line in series) else sum
+
+
+def _values(series: Sequence[Series]) -> pl.DataFrame:
+    """A row per time, a column per line, in stored units."""
+    times = sorted({point[0] for line in series for point in line.points})
+    lines = {line.name: {t: v for t, v, _ in line.points} for line in series}
+    counts = [{t: n for t, _, n in line.points} for line in series]
+    total = [_counted(series)(count[t] for count in counts if t in count) for t in times]
+    return pl.DataFrame({"from": times, **{name: [held.get(t) for t in times] for name, held in lines.items()}, "n": total}, strict=False)
+
+
 def _numbers(series: Sequence[Series], axis: Axis) -> list[list[str]]:
-    """A row per time; the n of lines over the same requests is theirs, that of arms is added up."""
-    counted = max if any(line.is_shared for line in series) else sum
+    """A row per time, in display units."""
+    counted = _counted(series)
     times = sorted({point[0] for line in series for point in line.points})
     held = [{point[0]: point for point in line.points} for line in series]
     return [
@@ -197,10 +215,15 @@ def _spec(drawn: Any) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def _drawn(spec: str, rows: str) -> Markup:
+def drawn(spec: str, rows: str) -> Markup:
     """The SVG of a specification over rows; the same numbers are drawn once. Vega escapes every text and may load nothing."""
     filled = {**json.loads(spec), "datasets": json.loads(rows)}
-    return Markup(vl_convert.vegalite_to_svg(filled, allowed_base_urls=[]))  # noqa: S704
+    return Markup(unspoken(vl_convert.vegalite_to_svg(filled, allowed_base_urls=[])))  # noqa: S704
+
+
+def unspoken(svg: str) -> str:
+    """The drawing without roles of its marks: the page says in one sentence what it shows, and a role without a name is read as nothing."""
+    return re.sub(r"<[a-z][^<>]*>", lambda tag: re.sub(r' (?:role|aria-[a-z]+)="[^"]*"', "", tag[0]), svg)
 
 
 def _iso(at: datetime) -> str:

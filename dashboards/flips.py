@@ -44,10 +44,12 @@ class Flip:
     deliveries: list[Delivery] = field(default_factory=list)
 
 
-def newest(reader: Reader, now: datetime, lever: str | None = None, segment: str | None = None) -> list[Flip]:
-    """The newest flips first, those of a lever's segment or of all, each with the newest attempt per receiver."""
+def newest(
+    reader: Reader, now: datetime, lever: str | None = None, segment: str | None = None, since: datetime | None = None
+) -> list[Flip]:
+    """The newest flips first, those of a lever or a segment or of all, from a time on, each with the newest attempt per receiver."""
     found: dict[str, Flip] = {}
-    asked = {"flips": SHOWN_FLIPS, "lever": lever, "segment": segment}
+    asked = {"flips": SHOWN_FLIPS, "lever": lever, "segment": segment, "since": since}
     for row in reader.frame(files.question("page_flips"), asked).iter_rows(named=True):
         flip = found.setdefault(row["flip_id"], _flip(row, now))
         if row["receiver"] is not None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from dashboards.figure import Sql
+
 # The causal chain in the order in which it is told. Older notices may lack a part.
 _PARTS = {
     "measured_bottleneck": "Bottleneck",
@@ -32,6 +34,7 @@ class Steps:
     sql: str
     params: str
     link: str
+    question: Sql
 
 
 def steps(flip_id: str, notice: Mapping[str, Any], state_after: str) -> Steps:
@@ -47,6 +50,7 @@ def steps(flip_id: str, notice: Mapping[str, Any], state_after: str) -> Steps:
         query.get("sql", ""),
         json.dumps(query.get("params", {}), indent=2, ensure_ascii=False),
         f"api/flips?{urlencode({'flip_id': flip_id})}",
+        Sql(query.get("sql", ""), query.get("params", {})),
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import polars as pl
 
+from dashboards.compared import Compared, Comparison
+
 
 class Reader(Protocol):
     """Reads of one store. Stored units; raises ValueError or KeyError for a question that cannot be asked."""
@@ -40,4 +42,16 @@ class Reader(Protocol):
 
     def break_even(self, lever: str, by: Sequence[str] = ()) -> pl.DataFrame:
         """One row per segment and key: where the lever stops paying, as columns of `break_even`; behind it the one that went stale."""
+        ...
+
+    def budgets(self, lever: str, segment: str, until: datetime | None = None) -> list[dict[str, Any]]:
+        """Per policy of a lever its budget ledger in a segment: `policy`, `until`, `rows` and what they say (`said`)."""
+        ...
+
+    def debt(self, since: datetime | None = None, until: datetime | None = None) -> pl.DataFrame:
+        """One row per stream that went on while it stood recommended off: for how long, on what, and the seconds lost."""
+        ...
+
+    def compare(self, asked: Comparison, wait_s: float) -> Compared:
+        """What tells two sets of requests apart, as far as it is known after `wait_s` at most: columns of `pipeline.explain`."""
         ...

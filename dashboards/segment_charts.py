@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from dashboards import charts, theme
-from dashboards.charts import Figure, Period, Series
-from dashboards.segment_table import LEVER
-from pipeline.metrics import by_name
+from dashboards.charts import Period, Series
+from dashboards.figure import Figure
+from pipeline.metrics import by_name, judged
 
 Bucket = Mapping[str, Any]
-ARMS = {"treated": ("speculation on", theme.TREATED), "control": ("control", theme.CONTROL)}
 BLOCK = timedelta(minutes=5)
 NO_REQUESTS = "No request of this segment began in this period."
 
@@ -24,7 +24,13 @@ class _Shared:
 
     period: Period
     width: timedelta
+    lever: str = "speculation"
     newest: str = ""
+
+    @property
+    def arms(self) -> dict[str, tuple[str, str]]:
+        """The names and colors of the arms."""
+        return {"treated": (f"{self.lever.replace('_', ' ')} on", theme.TREATED), "control": ("control", theme.CONTROL)}
 
     @property
     def words(self) -> str:
@@ -32,17 +38,28 @@ class _Shared:
 
 
 def figures(
-    buckets: Sequence[Bucket], effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime], width: timedelta, within: Period
+    buckets: Sequence[Bucket],
+    effects: Sequence[Mapping[str, Any]],
+    flips: Sequence[datetime],
+    width: timedelta,
+    within: Period,
+    lever: str = "speculation",
+    benefit: str = "net_itl_s",
 ) -> list[Figure]:
-    """The charts of a segment: net ITL, gain, draft acceptance, acceptance length, time to first token, requests."""
+    """The charts of a segment: the gain in what its lever is for, then each metric over time.
+
+    `effects` hold the gain, `benefit` names its metric.
+    """
     whole = [row for row in buckets if within.since <= row["bucket"] and row["bucket"] + width <= within.until]
     shown = whole or buckets  # half a bucket looks like a fall in requests; where there is nothing else it is shown and said
     times = [*(row["bucket"] for row in shown), *(row["until"] for row in effects)]
     ends = [*(row["bucket"] + width for row in shown), *(row["until"] for row in effects)]
     period = Period(min(times), max(ends)) if times else within
-    newest = " It is not complete yet." if not whole else " Buckets that the period cuts are left out." if whole != list(buckets) else ""
-    shared = _Shared(period, width, newest)
-    return [_net_itl(shown, shared), _gain(effects, flips, shared), *_drafts(shown, shared), _ttft(shown, shared), _requests(shown, shared)]
+    newest = "It is not complete yet." if not whole else "Buckets that the period cuts are left out." if whole != list(buckets) else ""
+    shared = _Shared(period, width, lever, newest)
+    gain = _gain(effects, flips, shared, benefit)
+    rest = [_skipped(shown, shared), _hits(shown, shared), _sent(shown, shared), _cost(shown, shared), _requests(shown, shared)]
+    return [gain, _net_itl(shown, shared), *_drafts(shown, shared), _ttft(shown, shared), *rest]
 
 
 def _net_itl(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
@@ -51,7 +68,7 @@ def _net_itl(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
     def value(row: Bucket) -> float | None:
         return net_itl_s(row, control.get(row["bucket"]))
 
-    series = _by_arm(buckets, value, "timed_n")
+    series = _by_arm(buckets, value, "timed_n", shared)
     return _lines("net-itl", "Net inter-token latency, ms per token", series, charts.MILLISECONDS, shared, "net_itl_s")
 
 
@@ -63,19 +80,28 @@ def net_itl_s(row: Bucket, control: Bucket | None) -> float | None:
     return float((row["decode_s"] + row["timed_n"] * max(0.0, later_s)) / row["gaps"])
 
 
-def _gain(effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime], shared: _Shared) -> Figure:
-    title = "Gain in net ITL against control, %"
+def _gain(effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime], shared: _Shared, benefit: str) -> Figure:
+    metric = judged()[benefit]
+    title = f"Gain in {metric.title[0].lower() + metric.title[1:]} against control, %"
     known = [row for row in effects if row["gain"] is not None]
     if not known:
         said = next((row["note"] for row in reversed(effects) if row["note"]), None)
-        return Figure("gain", title, f"Not available: {said or by_name()['net_itl_gain'].missing}.".replace("<lever>", LEVER))
+        missing = f"no control arm: mark some replicas leverwatch.arm.{shared.lever} = control"
+        return Figure("gain", title, f"Not available: {said or missing}.".replace("<lever>", shared.lever), metric=metric)
     last = known[-1]
     note = (
-        f"Above 0 speculation helps. Band: 95 % interval. Newest: {last['blocks']} blocks, "
-        f"n {theme.count(last['n_a'])} treated, {theme.count(last['n_b'])} control, until {last['until']:%H:%M} UTC."
+        f"Above 0 the lever helps. Band: 95 % interval. Newest: {last['blocks']} blocks, "
+        f"{theme.count(last['n_a'])} treated, {theme.count(last['n_b'])} control."
     )
     band = [(row["until"], row["gain"], row["gain_low"], row["gain_high"]) for row in known]
-    return charts.interval("gain", title, band, flips, note, shared.period, BLOCK)
+    step = max(BLOCK, shared.width) if _is_sparse(known) else BLOCK
+    drawn = charts.interval("gain", title, band, flips, note, shared.period, step)
+    return replace(drawn, n=last["n_a"] + last["n_b"], coverage=last.get("coverage"), metric=metric)
+
+
+def _is_sparse(effects: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether not every block has one, as in a long period."""
+    return len(effects) > 1 and min(b["until"] - a["until"] for a, b in pairwise(effects)) > BLOCK
 
 
 def _ttft(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
@@ -84,7 +110,7 @@ def _ttft(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
         Series("p50", theme.TREATED, _points(treated, lambda row: row["ttft_s_p50"], "ttft_n"), is_shared=True),
         Series("p95", theme.SECOND, _points(treated, lambda row: row["ttft_s_p95"], "ttft_n"), is_shared=True),
     ]
-    title = "Time to first token, ms" + (" (speculation on)" if any(row["arm"] == "treated" for row in buckets) else "")
+    title = "Time to first token, ms" + (f" ({shared.arms['treated'][0]})" if any(row["arm"] == "treated" for row in buckets) else "")
     return _lines("ttft", title, [line for line in series if line.points], charts.MILLISECONDS_FROM_ZERO, shared, "ttft_s")
 
 
@@ -100,13 +126,35 @@ def _drafts(buckets: Sequence[Bucket], shared: _Shared) -> list[Figure]:
     ]
 
 
+def _skipped(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
+    series = _by_arm(buckets, lambda row: _ratio(row["cached_tokens"], row["prompt_tokens"]), "skipped_n", shared)
+    return _lines("skipped", "Skipped prompt tokens, %", series, charts.PERCENT_FROM_ZERO, shared, "skipped_token_ratio")
+
+
+def _hits(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
+    series = _by_arm(buckets, lambda row: _ratio(row["hits"], row["hit_n"]), "hit_n", shared)
+    return _lines("hits", "Cache hits, % of requests", series, charts.PERCENT_FROM_ZERO, shared, "cache_hit_rate")
+
+
+def _sent(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
+    series = _by_arm(buckets, lambda row: _ratio(row["sent_bytes"], row["sendable_bytes"]), "sent_n", shared)
+    return _lines("interconnect", "Interconnect efficiency, %", series, charts.PERCENT_FROM_ZERO, shared, "interconnect_efficiency")
+
+
+def _cost(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
+    series = _by_arm(buckets, lambda row: _ratio(row["gpu_s"], row["gpu_tokens"]), "gpu_n", shared)
+    title = "GPU time per output token, ms"
+    return _lines("gpu-time", title, series, charts.MILLISECONDS_FROM_ZERO, shared, "gpu_s_per_output_token")
+
+
 def _requests(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
-    series = _by_arm(buckets, lambda row: row["n"], "n")
+    series = _by_arm(buckets, lambda row: row["n"], "n", shared)
     return _lines("requests", f"Requests per {shared.words}", series, charts.PLAIN_FROM_ZERO, shared, None)
 
 
 def _lines(key: str, title: str, series: Sequence[Series], axis: charts.Axis, shared: _Shared, metric: str | None) -> Figure:
-    return charts.lines(key, title, series, axis, _note(series, shared, metric), shared.period, shared.width)
+    drawn = charts.lines(key, title, series, axis, _note(series, shared, metric), shared.period, shared.width)
+    return replace(drawn, metric=by_name()[metric] if metric else None)
 
 
 def _length(row: Bucket) -> float | None:
@@ -114,11 +162,12 @@ def _length(row: Bucket) -> float | None:
     return None if share is None else 1.0 + share
 
 
-def _by_arm(buckets: Sequence[Bucket], value: Callable[[Bucket], float | None], n: str) -> list[Series]:
+def _by_arm(buckets: Sequence[Bucket], value: Callable[[Bucket], float | None], n: str, shared: _Shared) -> list[Series]:
     """A line per arm; where no arm is marked, one of all requests."""
-    if not any(row["arm"] in ARMS for row in buckets):
+    if not any(row["arm"] in shared.arms for row in buckets):
         return [line for line in [Series("all requests", theme.TREATED, _points(buckets, value, n))] if line.points]
-    series = [Series(name, color, _points([row for row in buckets if row["arm"] == arm], value, n)) for arm, (name, color) in ARMS.items()]
+    arms = shared.arms.items()
+    series = [Series(name, color, _points([row for row in buckets if row["arm"] == arm], value, n)) for arm, (name, color) in arms]
     return [line for line in series if line.points]
 
 
@@ -142,6 +191,5 @@ def _note(series: Sequence[Series], shared: _Shared, metric: str | None) -> str:
     if not any(line.points for line in series):
         return NO_REQUESTS if metric is None else f"Not available: {by_name()[metric].missing or 'no request of this segment has it'}."
     counts = {"" if line.is_shared else line.name: sum(n for _, _, n in line.points) for line in series}
-    newest = max(line.points[-1][0] for line in series if line.points)
-    said = ", ".join(f"{theme.count(n)} {name}" if len(counts) > 1 else theme.count(n) for name, n in counts.items())
-    return f"n {said}. One point every {shared.words}; the newest begins {newest:%H:%M} UTC.{shared.newest}"
+    said = f"{', '.join(f'{theme.count(n)} {name}' for name, n in counts.items())}. " if len(counts) > 1 else ""
+    return f"{said}One point every {shared.words}. {shared.newest}".strip()

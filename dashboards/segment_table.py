@@ -1,159 +1,116 @@
-"""A report frame and the verdicts in, the rows of the segment table out: worst verdict first, then by requests."""
+"""Reports and effects of one segment in, its table of metrics out: both arms, the gain now with its interval, and all requests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from dashboards import theme, unjudged
-from dashboards.choice import KEYS, Choice, details
-from dashboards.unjudged import Why
-from pipeline.metrics import Metric, by_name
-from pipeline.segments import canonical
+import polars as pl
 
-LEVER = "speculation"
-SHOWN_ROWS = 100
-# One column of the table each: the metric, and the one that is shown beside it.
-COLUMNS: tuple[tuple[str, str | None], ...] = (
-    ("skipped_token_ratio", None),
-    ("cache_hit_rate", None),
-    ("draft_acceptance", "acceptance_length"),
-    ("net_itl_s", "net_itl_gain"),
-    ("interconnect_efficiency", None),
+from dashboards import standing, theme
+from dashboards.standing import Gain
+from pipeline.metrics import Metric, by_name
+
+# The metrics of the table in their order; those in cells are reported over the period, the others are known of effects alone.
+SHOWN = (
+    "net_itl_s",
+    "draft_acceptance",
+    "acceptance_length",
+    "skipped_token_ratio",
+    "cache_hit_rate",
+    "interconnect_efficiency",
+    "ttft_s",
+    "tpot_s",
+    "e2e_s",
+    "error_rate",
+    "gpu_s_per_output_token",
 )
-METRICS = tuple(name for pair in COLUMNS for name in pair if name)
-Rows = Iterable[Mapping[str, Any]]
-BySegment = Mapping[str, Mapping[str, Any]]
-_URGENT = ("disable", "conflicted", "frozen")
+METRICS = tuple(name for name in SHOWN if name != "net_itl_s")
+COST = "cost_per_million_output_tokens_usd"
+ARMS = ("treated", "control")
+_TAGS = ("p50", "p95", "p99")
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One metric of one segment: the stored value, its words, and how it was got. Value None is not available."""
+class Value:
+    """A metric of a set of requests: the stored value, its words, its percentiles, and what stands behind it. None is not available."""
 
-    metric: Metric
     value: float | None
     text: str
+    tails: list[tuple[str, float, str]]
     n: int
     coverage: float | None
     provenance: str
-    basis: str = ""
-    beside: Cell | None = None
 
     @property
-    def how(self) -> list[str]:
-        """n with coverage, then provenance."""
+    def how(self) -> str:
+        """n, coverage and provenance in words."""
         known = "" if self.coverage is None else f" · {theme.percent(self.coverage)}"
-        return [f"n\N{NO-BREAK SPACE}{theme.count(self.n)}{known}", self.provenance.replace("+", " + ")]
+        told = f" · {self.provenance}" if self.provenance not in ("", "cells") else ""
+        return f"n\N{NO-BREAK SPACE}{theme.count(self.n)}{known}{told}".replace("+", " + ")
 
 
 @dataclass(frozen=True)
-class Gain:
-    """The newest effect on net ITL: the gain against control, its interval in words."""
+class Line:
+    """One metric of the segment: of all requests, of both arms over the period, and the newest comparison."""
 
-    value: float
-    text: str
-    interval: str
-    css: str
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A lever's verdict on a segment, in words; `lacks` says in a few what keeps it from being judged."""
-
-    name: str
-    words: str
-    mark: str
-    css: str
-    reason: str
-    state: str
-    since: str
-    action: str
-    lacks: str = ""
-    is_off_recommended: bool = False
-
-
-@dataclass(frozen=True)
-class Row:
-    """One judging segment."""
-
-    keys: dict[str, str | None]
-    requests: int
-    cells: list[Cell]
-    verdict: Verdict
+    metric: Metric
+    everything: Value | None
+    treated: Value | None
+    control: Value | None
     gain: Gain | None
-    url: str
+    why: str
 
     @property
-    def name(self) -> str:
-        """The model."""
-        return self.keys.get("model") or "model unknown"
-
-    @property
-    def details(self) -> list[str]:
-        """The other keys that are known, in words."""
-        return details(self.keys)
+    def is_known(self) -> bool:
+        """Whether any requests had what it needs."""
+        return any(value is not None and value.value is not None for value in (self.everything, self.treated, self.control))
 
 
-def rows(report: Rows, verdicts: Rows, effects: Rows, whys: Mapping[str, Why], chosen: Choice, now: datetime) -> list[Row]:
-    """The table's rows; `whys` is asked where there is no verdict."""
-    said = {segment: _verdict(row, now) for segment, row in _worst(verdicts).items()}
-    newest = {row["segment"]: row for row in effects}
-    found = [_row(row, said, whys, newest, chosen) for row in report]
-    found.sort(key=lambda row: (_urgency(row.verdict.name), -row.requests))
-    return found
+def lines(everything: pl.DataFrame, arms: Mapping[str, Mapping[str, Any]], effects: Mapping[str, Mapping[str, Any]]) -> list[Line]:
+    """A line per metric. `everything` is one report row or none, `arms` one per arm, `effects` the newest by metric."""
+    whole = everything.row(0, named=True) if len(everything) else None
+    return [_line(name, whole, arms, effects.get(name)) for name in SHOWN]
 
 
-def _worst(verdicts: Rows) -> BySegment:
-    """Each segment's verdict; of several policies the worst."""
-    order = list(theme.VERDICTS)
-    found: dict[str, Mapping[str, Any]] = {}
-    for verdict in sorted(verdicts, key=lambda row: order.index(row["verdict"]), reverse=True):
-        found[verdict["segment"]] = verdict
-    return found
+def priced(line: Line, usd_per_gpu_hour: float) -> Line:
+    """The cost of a million output tokens, of GPU seconds per token at one price; a gain in the one is a gain in the other."""
+    factor = usd_per_gpu_hour / 3600 * 1e6
+    metric = by_name()[COST]
+
+    def cost(value: Value | None) -> Value | None:
+        if value is None or value.value is None:
+            return value
+        return Value(value.value * factor, theme.shown(value.value * factor, metric.unit), [], value.n, value.coverage, value.provenance)
+
+    return Line(metric, cost(line.everything), cost(line.treated), cost(line.control), line.gain, line.why)
 
 
-def _urgency(verdict: str) -> int:
-    return _URGENT.index(verdict) if verdict in _URGENT else len(_URGENT)
+def _line(name: str, whole: Mapping[str, Any] | None, arms: Mapping[str, Mapping[str, Any]], effect: Mapping[str, Any] | None) -> Line:
+    metric = by_name()[name]
+    treated, control = (_of_effect(effect, end, metric) if name == "net_itl_s" else _value(arms.get(arm), metric) for arm, end in _ENDS)
+    gain = None if effect is None else standing.gain(effect)
+    why = "" if gain else (effect["note"] if effect is not None and effect["note"] else "not compared")
+    return Line(metric, None if name == "net_itl_s" else _value(whole, metric), treated, control, gain, why)
 
 
-def _row(row: Mapping[str, Any], said: Mapping[str, Verdict], whys: Mapping[str, Why], newest: BySegment, chosen: Choice) -> Row:
-    keys = {key: row[key] for key in KEYS}
-    segment = canonical(keys)
-    cells = [_pair(row, *pair) for pair in COLUMNS]
-    verdict = said.get(segment) or _not_judged(whys.get(segment, unjudged.UNKNOWN))
-    return Row(keys, row["requests"], cells, verdict, _gain(newest.get(segment)), chosen.url(keys))
+_ENDS = (("treated", "a"), ("control", "b"))
 
 
-def _gain(row: Mapping[str, Any] | None) -> Gain | None:
-    if row is None or row["gain"] is None:
+def _of_effect(effect: Mapping[str, Any] | None, end: str, metric: Metric) -> Value | None:
+    if effect is None:
         return None
-    low, high = row["gain_low"], row["gain_high"]
-    if low is None or high is None:
-        return Gain(row["gain"], theme.signed_percent(row["gain"]), "", "quiet")
-    css = "good" if low > 0 else "bad" if high < 0 else "quiet"
-    return Gain(row["gain"], theme.signed_percent(row["gain"]), f"{theme.signed_percent(low)} to {theme.signed_percent(high)}", css)
+    value = effect[f"value_{end}"]
+    return Value(value, theme.shown(value, metric.unit), [], effect[f"n_{end}"], effect["coverage"] if end == "a" else None, "last 2 hours")
 
 
-def _pair(row: Mapping[str, Any], name: str, beside: str | None) -> Cell:
-    return _cell(row, name, None if beside is None else _cell(row, beside))
-
-
-def _cell(row: Mapping[str, Any], name: str, beside: Cell | None = None) -> Cell:
-    metric, value = by_name()[name], row[name]
-    text = theme.signed_percent(value) if name == "net_itl_gain" and value is not None else theme.shown(value, metric.unit)
-    basis = (row.get("net_itl_basis") or "") if name == "net_itl_s" else ""
-    return Cell(metric, value, text, row[f"{name}_n"] or 0, row[f"{name}_coverage"], row[f"{name}_provenance"] or "", basis, beside)
-
-
-def _not_judged(why: Why) -> Verdict:
-    return Verdict("", *theme.NOT_JUDGED, reason=why.text, state="", since="", action="", lacks=why.short)
-
-
-def _verdict(row: Mapping[str, Any], now: datetime) -> Verdict:
-    words, mark, css = theme.badge(row["verdict"], row["reason_code"])
-    since, state, action = theme.clock(row["state_since"], now), row["state"].replace("_", " "), row["action"].replace("_", " ")
-    is_off = row["state"] == "off_recommended"
-    return Verdict(row["verdict"], words, mark, css, row["reason"], state, since, action, words, is_off)
+def _value(row: Mapping[str, Any] | None, metric: Metric) -> Value | None:
+    if row is None:
+        return None
+    name = metric.name
+    tails = [(tag, row[f"{name}_{tag}"]) for tag in _TAGS if row.get(f"{name}_{tag}") is not None]
+    value = row.get(name, dict(tails).get("p50"))
+    shown = [(tag, tail, theme.shown(tail, metric.unit)) for tag, tail in tails]
+    n, coverage, provenance = row[f"{name}_n"] or 0, row[f"{name}_coverage"], row[f"{name}_provenance"] or ""
+    return Value(value, theme.shown(value, metric.unit), shown, n, coverage, provenance)

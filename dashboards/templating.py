@@ -14,6 +14,10 @@ from dashboards import theme
 def _environment() -> Environment:
     made = Environment(loader=PackageLoader("dashboards"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters["count"] = theme.count
+    made.filters["shown"] = theme.shown
+    made.filters["upfirst"] = theme.upfirst
+    made.filters["percent"] = theme.percent
+    made.filters["size"] = theme.size
     return made
 
 

@@ -15,6 +15,20 @@ INK: Final = "var(--ink)"
 MUTED: Final = "var(--muted)"
 LINE: Final = "var(--line)"
 
+# The light page's values of these, for what leaves the page.
+LIGHT: Final[dict[str, str]] = {
+    "card": "#ffffff",
+    "ink": "#17212b",
+    "muted": "#566370",
+    "line": "#dde3e9",
+    "treated": "#1f6feb",
+    "control": "#b85c00",
+    "second": "#8250df",
+    "bad": "#c4231b",
+    "good": "#15753a",
+    "warn": "#8a5a00",
+}
+
 CHART_WIDTH_PX: Final = 400
 CHART_HEIGHT_PX: Final = 168
 
@@ -102,6 +116,19 @@ def signed_percent(ratio: float) -> str:
 def count(number: int | None) -> str:
     """`12345` as `12,345`."""
     return "0" if number is None else f"{number:,}"
+
+
+def size(number_bytes: float) -> str:
+    """Bytes for reading: `512 B`, `23.5 MB`, `1.2 GB`."""
+    for unit, factor in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(number_bytes) >= factor:
+            return f"{_digits(number_bytes / factor)}{_SPACE}{unit}"
+    return f"{number_bytes:.0f}{_SPACE}B"
+
+
+def upfirst(text: str) -> str:
+    """A text with a capital at its beginning, and the rest as it is."""
+    return text[:1].upper() + text[1:]
 
 
 def age(seconds: float) -> str:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from dashboards.choice import KEYS
 from dashboards.reader import Reader
-from pipeline.segments import canonical
+from pipeline.segments import JUDGING_KEYS, canonical
 from queries import files
 
 RECENT = timedelta(minutes=15)
@@ -33,19 +32,22 @@ BEHIND = Why("being measured", "being measured: what arrived is not worked throu
 UNKNOWN = Why("no verdict yet", "no verdict has been written for this segment")
 
 
-def whys(reader: Reader, segments: Sequence[str], lever: str, since: datetime, until: datetime) -> dict[str, Why]:
-    """Per segment, as canonical text, what keeps it from a first verdict.
+def whys(reader: Reader, segments: Sequence[str], since: datetime, until: datetime, lever: str = "<lever>") -> dict[str, Why]:
+    """Per segment, as canonical text of its judging keys, what keeps it from a first verdict.
 
     Marks are looked for in what was measured and in the newest requests: in all of them it would take longer than the page.
     """
     recent = max(since, until - RECENT)
-    asked = {"lever": lever, "segments": list(segments), "since": since, "until": until}
-    newest = {row["segment"]: row["newest_at"] for row in _rows(reader, "page_measured", asked)}
-    for row in _rows(reader, "page_marks", {"lever": lever, "since": recent, "until": until}):
+    newest = {_segment(row): row["newest_at"] for row in _rows(reader, "page_measured", {"since": since, "until": until})}
+    for row in _rows(reader, "page_marks", {"since": recent, "until": until}):
         if row["is_marked"]:
-            newest[canonical({key: row[key] for key in KEYS})] = row["newest_at"]
+            newest[_segment(row)] = row["newest_at"]
     progress = _rows(reader, "page_progress", {"recent": recent})[0]
     return {segment: why(segment, lever, newest.get(segment), **progress) for segment in segments}
+
+
+def _segment(row: Mapping[str, Any]) -> str:
+    return canonical({key: row[key] for key in JUDGING_KEYS})
 
 
 def why(segment: str, lever: str, newest_at: datetime | None, judged_until: datetime | None, is_behind: bool) -> Why:

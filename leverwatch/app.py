@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse
 
 import alerts.api
 import alerts.api_around
 import collectors.api
 import dashboards.api
+import dashboards.questions_api
 from alerts.couriers import Couriers
 from leverwatch import (
     addresses_api,
+    api_description,
     backtest_api,
     calibration_api,
     doctor_api,
@@ -23,11 +25,13 @@ from leverwatch import (
     house_api,
     known_parameters,
     lever_api,
+    prometheus_page,
 )
 from leverwatch.engine_room import EngineRoom
-from leverwatch.ledger_rows import item_lines, ledger_rows, ledger_sums, pending
+from leverwatch.ledger_rows import ledger_rows, ledger_sums, pending
 from leverwatch.receiving import Receiving
 from leverwatch.refused import Refused
+from leverwatch.served_house import ServedHouse
 from leverwatch.version import __version__
 from leverwatch.worker import Worker
 
@@ -40,7 +44,10 @@ def pages(
     application = FastAPI(title="Leverwatch", version=__version__, docs_url=None, redoc_url=None, dependencies=known)
     known_parameters.refuse_unknown(application)
     error_shape.shape_errors(application)
-    application.include_router(dashboards.api.router(room, room.sandbox, room.clock))
+    api_description.describe(application)
+    house = ServedHouse(room, partial(_state, room, worker, receiving))
+    application.include_router(dashboards.api.router(room, room.sandbox, room.clock, house))
+    application.include_router(dashboards.questions_api.router(room.store, room.clock))
     application.include_router(alerts.api.router(room.store, room.clock, couriers.wake, room.config.receivers))
     application.include_router(alerts.api_around.router(room.store, room.clock, room.policies))
     application.include_router(house_api.router(room))
@@ -52,13 +59,13 @@ def pages(
     if receiving is not None:
         application.include_router(collectors.api.evaluations_router(receiving.door))
         application.include_router(addresses_api.router(receiving))
-    application.include_router(_health(room, worker, refused or Refused(), receiving))
+    application.include_router(prometheus_page.router(room, worker, refused or Refused()))
+    application.include_router(_health(room, worker, receiving))
     return application
 
 
-def _health(room: EngineRoom, worker: Worker, refused: Refused, receiving: Receiving | None) -> APIRouter:
+def _health(room: EngineRoom, worker: Worker, receiving: Receiving | None) -> APIRouter:
     routes = APIRouter(tags=["health"])
-    started = time.monotonic()
 
     @routes.get("/healthz")
     def healthz() -> dict[str, str]:
@@ -76,23 +83,6 @@ def _health(room: EngineRoom, worker: Worker, refused: Refused, receiving: Recei
     def ledger(sender: str | None = None) -> list[dict[str, Any]]:
         """What became of what each sender sent: received = stored + duplicate + rejected + dropped + pending."""
         return ledger_rows(room, sender)
-
-    @routes.get("/metrics")
-    def metrics() -> PlainTextResponse:
-        """The server's own numbers, as Prometheus text."""
-        lines = [
-            *item_lines(ledger_rows(room, None)),
-            "# TYPE leverwatch_spool_backlog_bytes gauge",
-            f"leverwatch_spool_backlog_bytes {room.spool.backlog_bytes}",
-            "# TYPE leverwatch_disk_free_bytes gauge",
-            f"leverwatch_disk_free_bytes {room.house.free_bytes()}",
-            "# TYPE leverwatch_jobs_failing gauge",
-            f"leverwatch_jobs_failing {len(worker.errors)}",
-            *refused.lines(),
-            "# TYPE leverwatch_uptime_seconds gauge",
-            f"leverwatch_uptime_seconds {time.monotonic() - started:.3f}",
-        ]
-        return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
     return routes
 

@@ -47,6 +47,9 @@ class Serve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     otlp_http_port: Annotated[int, says("OTLP over HTTP")] = 4318
     port: Annotated[int, says("pages and API")] = 8080
     allow_open: Annotated[bool, says("listen beyond loopback although neither tokens nor client certificates guard a port")] = False
+    limit_metric_segments: Annotated[
+        int, msgspec.Meta(ge=0, le=10_000), says("segments with series of their own in /metrics, most requests first")
+    ] = 50
     hosts: Annotated[tuple[str, ...], says("more names that browsers reach the pages by, where no TLS guards them")] = ()
 
 
@@ -62,7 +65,8 @@ class SqlConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of ad-hoc SQL. An answer has at most 2,000,000 values, rows times columns, whatever is set."""
 
     limit_rows: Annotated[int, says("the most rows of an answer, unless a question asks for more")] = 10_000
-    limit_s: Annotated[float, says("seconds after which a question is stopped")] = 10.0
+    limit_s: Annotated[float, says("seconds after which a question is stopped, unless it asks for more")] = 10.0
+    most_s: Annotated[float, says("the most seconds that a question may ask for")] = 60.0
     limit_bytes: Annotated[int, says("bytes of memory that a question may take")] = 1024 * 1024 * 1024
 
 

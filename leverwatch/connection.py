@@ -125,6 +125,36 @@ class Connection(Protocol):
         """What can and cannot be known of each replica in the last hour of events, or from `since` on; `status` as the command's."""
         ...
 
+    def chart(
+        self,
+        name: str,
+        *,
+        lever: str = "speculation",
+        segment: Mapping[str, str] | str | None = None,
+        metric: str | None = None,
+        by: str | None = None,
+        since: str | datetime = "24h",
+        until: str | datetime | None = None,
+    ) -> Any:
+        """An Altair chart by its name (`charts()` lists them), interactive and to be restyled, with the numbers of the pages.
+
+        A segment is its keys, `{"model": "m"}`, or their JSON text; without `until` the period ends at the newest data.
+
+        Raises:
+            UnknownChartError, UnknownMetricError: there is none of that name.
+            NothingToDrawError: there are no numbers to draw, and of what.
+        """
+        from leverwatch import notebook_charts  # here, since it loads Altair: the commands need none
+
+        asked = {"lever": lever, "segment": segment, "metric": metric, "by": by, "since": since, "until": until}
+        return notebook_charts.chart(self, name, **asked)
+
+    def charts(self) -> pl.DataFrame:
+        """One row per chart: its name, what it shows, and what it takes beside `since` and `until`."""
+        from leverwatch import notebook_charts
+
+        return notebook_charts.listed()
+
     def close(self) -> None:
         """Lets it go."""
         ...

@@ -6,6 +6,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,15 @@ import polars as pl
 
 import alerts.follow_up
 import alerts.run
+from alerts import debt
 from alerts.chain import Policy
 from collectors.load import Loader
 from collectors.spool import Spool
-from leverwatch import deployment, lever_effects, lever_widening, policy_sources, report_source, reporting
+from dashboards.compared import Compared, Comparison
+from leverwatch import deployment, lever_budgets, lever_effects, lever_widening, policy_sources, report_source, reporting
+from leverwatch.comparing import Comparisons
 from leverwatch.config import Config
+from leverwatch.explaining import compared
 from leverwatch.holdout_settings import stated
 from leverwatch.housekeeping import Housekeeping
 from leverwatch.switchback_settings import ScheduleFile, watched
@@ -61,8 +66,8 @@ class EngineRoom:
         self.house = Housekeeping(self.store, config.retention)
         self.loader.count_waiting(self.spool)
         asked = config.sql
-        limits = SqlLimits(rows=asked.limit_rows, wall_s=asked.limit_s, memory_bytes=asked.limit_bytes, behind_s=sql_behind_s)
-        self.sandbox = Sandbox(self.store, limits)
+        limits = SqlLimits(asked.limit_rows, wall_s=asked.limit_s, most_wall_s=asked.most_s, memory_bytes=asked.limit_bytes)
+        self.sandbox = Sandbox(self.store, replace(limits, behind_s=sql_behind_s))
         self.edges = config.segments.edges()
         self.recent = Recent()
         self.slo = metric_rows.Slo(**msgspec.structs.asdict(config.slo))
@@ -82,6 +87,7 @@ class EngineRoom:
         if config.links or config.prices:  # else those of the last server stay, whose configuration may lie elsewhere
             deployment.publish(self.store, config)
         fresh.expand_dirty_parts(self.store)
+        self._comparisons = Comparisons(lambda asked: compared(self, asked), clock, self.sandbox.runs.stop_all)
 
     def steps(self) -> tuple[tuple[str, Callable[[], int]], ...]:
         """The jobs in order, each taking what the one before left and giving how much it did."""
@@ -247,8 +253,21 @@ class EngineRoom:
         """Where a lever stops paying; see `lever_effects.break_even`."""
         return lever_effects.break_even(self.store, lever, by)
 
+    def budgets(self, lever: str, segment: str, until: datetime | None = None) -> list[dict[str, Any]]:
+        """A lever's budget ledgers in a segment; see `lever_budgets.budgets`."""
+        return lever_budgets.budgets(self.store, self.policies, lever, segment, until)
+
+    def debt(self, since: datetime | None = None, until: datetime | None = None) -> pl.DataFrame:
+        """What went on while it stood recommended off; see `alerts.debt.debt`."""
+        return debt.debt(self.store, since, until)
+
+    def compare(self, asked: Comparison, wait_s: float) -> Compared:
+        """What tells two sets apart, as far as it is known after `wait_s`; see `Comparisons.ask`."""
+        return self._comparisons.ask(asked, wait_s)
+
     def close(self) -> None:
         """Lets everything go; what is not loaded stays in the spool."""
+        self._comparisons.close()
         self.loader.close()
         self.spool.close()
         self.house.close()

@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from dashboards import answers
+from dashboards.pages import failed
 
 LONGEST_INPUT = 60
 _CODES = {404: "not_found", 405: "method_not_allowed"}
@@ -22,12 +23,30 @@ def shape_errors(application: FastAPI) -> None:
     def invalid(_request: Request, error: RequestValidationError) -> Response:
         return answers.error("invalid", "; ".join(_sentence(problem) for problem in error.errors()), "/docs has what is taken", 422)
 
+    @application.exception_handler(Exception)
+    def broken(request: Request, _error: Exception) -> Response:
+        """The fault itself goes to the log, where the framework raises it again."""
+        said = f"{request.method} {request.url.path} failed: this is a fault of the server, and stands in its log"
+        return _page(500, said) if _wants_page(request) else answers.error("internal", said, status=500)
+
     @application.exception_handler(HTTPException)
     def refused(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 404 and _wants_page(request):
+            return _page(404, f"Nothing is at {request.url.path}.")
         code = _CODES.get(error.status_code, "refused")
         answer = answers.error(code, f"{request.method} {request.url.path}: {error.detail}", "/docs lists the routes", error.status_code)
         answer.headers.update(error.headers or {})
         return answer
+
+
+def _wants_page(request: Request) -> bool:
+    path = request.url.path
+    is_shallow = path.count("/") == 1  # a page's links are relative to the root
+    return request.method == "GET" and is_shallow and "text/html" in request.headers.get("accept", "")
+
+
+def _page(status: int, said: str) -> Response:
+    return answers.page(failed.draw(None, status, said), status)
 
 
 def _sentence(problem: Mapping[str, Any]) -> str:

@@ -22,12 +22,7 @@ def router(room: EngineRoom) -> APIRouter:
     @routes.get("/api/storage")
     def storage() -> dict[str, Any]:
         """What each relation and folder holds, the disk's free space, and the newest drops of retention."""
-        return {
-            "holdings": room.house.holdings(),
-            "free_bytes": room.house.free_bytes(),
-            "min_free_bytes": room.config.retention.min_free_bytes,
-            "dropped": room.store.rows(NEWEST_DROPS),
-        }
+        return stored(room)
 
     @routes.post("/api/snapshots")
     def snapshots() -> JSONResponse:
@@ -43,3 +38,13 @@ def router(room: EngineRoom) -> APIRouter:
         return JSONResponse({"folder": str(folder), "manifest": msgspec.to_builtins(manifest)})
 
     return routes
+
+
+def stored(room: EngineRoom) -> dict[str, Any]:
+    """What each relation and folder holds, the disk's free space, and the newest drops of retention."""
+    return {
+        "holdings": room.house.holdings(),
+        "free_bytes": room.house.free_bytes(),
+        "min_free_bytes": room.config.retention.min_free_bytes,
+        "dropped": room.store.rows(NEWEST_DROPS),
+    }

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+
 from leverwatch.engine_room import EngineRoom
 from queries import files
 
@@ -44,13 +47,13 @@ def ledger_sums(room: EngineRoom) -> dict[str, dict[str, int]]:
     }
 
 
-def item_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """The ledger as Prometheus counters: spans as they have always been named, and the items of every signal."""
-    yield "# TYPE leverwatch_spans_total counter"
+def item_families(rows: list[dict[str, Any]]) -> Iterator[Family]:
+    """The ledger as families of Prometheus: spans as they have always been named, and the items of every signal."""
+    spans = CounterMetricFamily("leverwatch_spans", "Spans by what became of them.", labels=["outcome"])
     for outcome in ("stored", "duplicate", "rejected"):
-        yield f'leverwatch_spans_total{{outcome="{outcome}"}} {sum(row[outcome] for row in rows if row["signal"] == "traces")}'
-    yield "# TYPE leverwatch_items gauge"
+        spans.add_metric([outcome], sum(row[outcome] for row in rows if row["signal"] == "traces"))
+    items = GaugeMetricFamily("leverwatch_items", "Items of every signal by what became of them.", labels=["signal", "outcome"])
     for signal in sorted({row["signal"] for row in rows}):
         for outcome in OUTCOMES:
-            count = sum(row[outcome] for row in rows if row["signal"] == signal)
-            yield f'leverwatch_items{{signal="{signal}",outcome="{outcome}"}} {count}'
+            items.add_metric([signal, outcome], sum(row[outcome] for row in rows if row["signal"] == signal))
+    yield from (spans, items)

@@ -6,6 +6,9 @@ import logging
 import threading
 from collections import Counter
 
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+
 MOST_CALLERS = 1000  # a caller that changes its address must not fill the memory
 
 log = logging.getLogger("leverwatch")
@@ -29,9 +32,11 @@ class Refused:
         if is_new:
             log.warning("%s: calls to %s are refused: %s%s", caller, port, code, f"; {hint}" if hint else "")
 
-    def lines(self) -> list[str]:
-        """The counts as Prometheus text."""
+    def family(self) -> Family:
+        """The counts as a family of Prometheus."""
         with self._lock:
             found = sorted(self._counts.items())
-        head = ["# TYPE leverwatch_refused_calls_total counter"]
-        return head + [f'leverwatch_refused_calls_total{{port="{port}",reason="{code}"}} {count}' for (port, code), count in found]
+        family = CounterMetricFamily("leverwatch_refused_calls", "Calls that were refused, by port and reason.", labels=["port", "reason"])
+        for labels, count in found:
+            family.add_metric(labels, count)
+        return family

@@ -24,6 +24,7 @@ from alerts.couriers import Couriers
 from collectors import decode, otlp_grpc
 from collectors.door import Door, reference_check
 from collectors.warm import warm
+from dashboards.security import Headed
 from leverwatch import allocator, app, deployment, exposure, not_http, serve_file, tls
 from leverwatch.access_settings import Port
 from leverwatch.config import Config
@@ -96,7 +97,7 @@ class _Server:
             raise ServeError(str(error)) from error
         locks = self.locks
         web = locks.web(app.pages(self.room, self.worker, self.couriers, locks.refused, self.receiving), self.receiving.otlp_http_port)
-        pages = _Uvicorn(web, locks.certificates, "web")
+        pages = _Uvicorn(Headed(web), locks.certificates, "web")
         otlp = _Uvicorn(locks.otlp(_otlp_app(self.door, _port(self.web_socket))), locks.certificates, "otlp_http")
         logging.getLogger(not_http.LOGGER).addFilter(not_http.Hint(grpc_port, is_tls=locks.certificates is not None))
         tasks = [asyncio.create_task(pages.serve([self.web_socket])), asyncio.create_task(otlp.serve([self.otlp_socket]))]

@@ -125,6 +125,16 @@ def looked(name: str) -> str:
     return f"(in_{name} and place * size_{name} < {LIMIT_REQUESTS * PLACES})"
 
 
+def named_set(text: str) -> str:
+    """The condition that `slow:<column>` or `<arm>:<lever>` stands for; the words are taken as they are."""
+    name, _, rest = text.partition(":")
+    if name == "slow":
+        return f"{rest} > (select quantile_cont({rest}, {SLOW_SHARE}) from scope)"
+    setting = f"levers['{rest}']"
+    told = f"case when lower({setting}) in ({OFF}) then 'disabled_in_place' when {setting} is not null then 'treated' end"
+    return f"coalesce(arms['{rest}'], {told}) = '{name}'"
+
+
 def _set(text: str, columns: Mapping[str, str]) -> str:
     """A set's condition: a named set's, else the text itself."""
     name, _, rest = text.strip().partition(":")
@@ -134,11 +144,9 @@ def _set(text: str, columns: Mapping[str, str]) -> str:
             numbers = [known for known, kind in columns.items() if _is_number(kind)]
             msg = f"set {text!r}: {column!r} is no number of requests{_near(column, numbers)}; taken: slow:<column>, such as slow:ttft_s"
             raise ExplainError(msg)
-        return f"{column} > (select quantile_cont({column}, {SLOW_SHARE}) from scope)"
+        return named_set(f"slow:{column}")
     if name in ARMS and re.fullmatch(r"[a-z_][a-z0-9_]*", rest):
-        setting = f"levers['{rest}']"
-        told = f"case when lower({setting}) in ({OFF}) then 'disabled_in_place' when {setting} is not null then 'treated' end"
-        return f"coalesce(arms['{rest}'], {told}) = '{name}'"
+        return named_set(text.strip())
     if not text.strip() or (re.fullmatch(r"[A-Za-z_]+(:\w*)?", text.strip()) and text.strip() not in columns):
         taken = "slow, slow:<column>, treated:<lever>, control:<lever>, disabled_in_place:<lever>, or a condition over columns of requests"
         msg = f"set {text!r} is unknown; taken: {taken}, such as \"model = 'chat-70b'\""

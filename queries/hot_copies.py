@@ -58,6 +58,7 @@ RELATIONS = (
     "metrics",
     "watermarks",
     "retention_log",
+    "saved_questions",
 )
 
 

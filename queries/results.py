@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,7 @@ from queries import arrow_values
 COLUMNS_HEADER = "X-Columns"  # of an answer without rows: its columns, as JSON
 FORMATS = ("table", "json", "csv", "parquet", "arrow")
 CELL_CHARACTERS = 60
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")  # what a text begins with that spreadsheets run
 _DAY_US = 86_400_000_000
 ARROW_KEY = b"leverwatch.answer"
 
@@ -41,6 +43,13 @@ class SqlResult:
     def row_count(self) -> int:
         """The number of rows in the answer."""
         return int(self.table.num_rows)
+
+    @property
+    def note(self) -> str | None:
+        """Why rows are missing and what to do; None where all are there."""
+        if not self.truncated:
+            return None
+        return f"only the first {self.row_count:,} rows are here, as many as were asked for: name a higher limit, filter, or aggregate"
 
     def frame(self) -> pl.DataFrame:
         """The rows as a Polars frame; a repeated column name gets a number, and times with a 24:00:00 among them are texts."""
@@ -63,15 +72,21 @@ class SqlResult:
             "row_count": self.row_count,
             "truncated": self.truncated,
             "elapsed_s": round(self.elapsed_s, 6),
+            "note": self.note,
         }
 
     def csv(self) -> str:
         """A header and one line per row; null is empty, nested values are JSON text."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([name for name, _ in self.columns])
-        writer.writerows([_cell(value, "") for value in row] for row in self.rows())
-        return out.getvalue()
+        return _csv([name for name, _ in self.columns], ([_cell(value, "") for value in row] for row in self.rows()))
+
+    def csv_for_spreadsheets(self) -> str:
+        """The same; a text that a spreadsheet would run as a formula has an apostrophe before it."""
+        listed = ([_harmless(value) if isinstance(value, str) else _cell(value, "") for value in row] for row in self.rows())
+        return _csv([_harmless(name) for name, _ in self.columns], listed)
+
+    def json_text(self) -> str:
+        """`json_able` as text."""
+        return json.dumps(self.json_able(), ensure_ascii=False, allow_nan=False)
 
     def parquet(self) -> bytes:
         """The rows as a zstd Parquet file; a repeated column name gets a number."""
@@ -129,6 +144,18 @@ def _with_late_times_as_text(table: pa.Table) -> pa.Table:
             texts = pa.array(arrow_values.plain(table.column(n).combine_chunks()), pa.string())
             table = table.set_column(n, table.column_names[n], texts)
     return table
+
+
+def _csv(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _harmless(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 def _cell(value: Any, null: str) -> str:

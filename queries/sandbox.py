@@ -26,11 +26,14 @@ import pyarrow as pa
 from queries import child_output
 from queries.hot_copies import CopyError, HotCopies
 from queries.results import SqlResult
+from queries.runs import Run, RunIdError, Runs
 from queries.store import Store
+
+STOPPED_EVERY_S = 0.1  # how often one that waits for its place looks whether it was stopped
 
 
 class SqlError(ValueError):
-    """A statement without an answer. `code`: refused, invalid, time_limit, memory_limit, too_large, busy or crashed."""
+    """A statement without an answer. `code`: refused, invalid, time_limit, memory_limit, too_large, busy, cancelled or crashed."""
 
     def __init__(self, message: str, code: str, hint: str = "") -> None:
         super().__init__(message)
@@ -41,7 +44,8 @@ class SqlError(ValueError):
 
 @dataclass(frozen=True)
 class SqlLimits:
-    """What one statement may take. `rows` is the limit where the caller names none, `most_rows` the highest that it may name.
+    """What one statement may take. `rows` and `wall_s` are the limits where the caller names none, `most_rows` and `most_wall_s` the
+    highest that it may name.
 
     `output_values` bounds rows times columns, nested values included; `output_bytes` the answer as Arrow and as JSON. `behind_s` is how
     old the rows of a relation may be that is costly to copy (see `HotCopies`); at 0 a statement sees all that was committed before it.
@@ -50,6 +54,7 @@ class SqlLimits:
     rows: int = 10_000
     most_rows: int = 1_000_000
     wall_s: float = 10.0
+    most_wall_s: float = 60.0
     memory_bytes: int = 1 << 30
     output_bytes: int = 128 << 20
     output_values: int = 2_000_000
@@ -67,12 +72,30 @@ class Sandbox:
         self.limits = limits or SqlLimits()
         self._copies = HotCopies(store, self.limits.behind_s)
         self._places = threading.BoundedSemaphore(self.limits.at_once)
+        self.runs = Runs()
 
-    def run(self, sql: str, params: Mapping[str, Any] | None = None, limit_rows: int | None = None) -> SqlResult:
-        """The rows of one reading statement, the first `limit_rows` of them. Raises SqlError."""
+    @property
+    def columns(self) -> Mapping[str, list[tuple[str, str]]]:
+        """The columns of every relation that can be read, as (name, DuckDB type)."""
+        return self._copies.columns
+
+    def run(
+        self,
+        sql: str,
+        params: Mapping[str, Any] | None = None,
+        limit_rows: int | None = None,
+        *,
+        limit_s: float | None = None,
+        run_id: str | None = None,
+    ) -> SqlResult:
+        """The rows of one reading statement, the first `limit_rows` of them. Under its `run_id` it can be stopped. Raises SqlError."""
         started_s = time.monotonic()
-        limit_rows = self._checked(sql, limit_rows)
-        columns, table = self._answer(sql, params, limit_rows)
+        limit_rows, wall_s = self._checked(sql, limit_rows, limit_s)
+        try:
+            with self.runs.on_their_way(run_id, limit_rows, wall_s) as run:
+                columns, table = self._answer(sql, params, run)
+        except RunIdError as error:
+            raise SqlError(str(error), "invalid") from error
         truncated = table.num_rows > limit_rows
         return SqlResult(columns, table.slice(0, limit_rows), truncated, time.monotonic() - started_s)
 
@@ -80,23 +103,26 @@ class Sandbox:
         """Deletes the Parquet copies."""
         self._copies.close()
 
-    def _checked(self, sql: str, limit_rows: int | None) -> int:
-        most = self.limits.statement_characters
-        if len(sql) > most:
-            msg = f"the statement has {len(sql)} characters; at most {most} are taken"
+    def _checked(self, sql: str, limit_rows: int | None, limit_s: float | None) -> tuple[int, float]:
+        limits = self.limits
+        if len(sql) > limits.statement_characters:
+            msg = f"the statement has {len(sql)} characters; at most {limits.statement_characters} are taken"
             raise SqlError(msg, "invalid")
-        if limit_rows is None:
-            return self.limits.rows
-        if not 1 <= limit_rows <= self.limits.most_rows:
-            msg = f"limit is {limit_rows}; taken: 1 to {self.limits.most_rows}"
+        if limit_rows is not None and not 1 <= limit_rows <= limits.most_rows:
+            msg = f"limit is {limit_rows}; taken: 1 to {limits.most_rows}"
             raise SqlError(msg, "invalid")
-        return limit_rows
+        most_s = max(limits.wall_s, limits.most_wall_s)
+        if limit_s is not None and not 0 < limit_s <= most_s:
+            msg = f"limit_s is {limit_s}; taken: above 0, to {most_s:g}"
+            raise SqlError(msg, "invalid")
+        return limit_rows or limits.rows, limit_s or limits.wall_s
 
-    def _answer(self, sql: str, params: Mapping[str, Any] | None, limit_rows: int) -> tuple[list[tuple[str, str]], pa.Table]:
+    def _answer(self, sql: str, params: Mapping[str, Any] | None, run: Run) -> tuple[list[tuple[str, str]], pa.Table]:
         named = _named(sql, self._copies.columns)
         try:
-            with self._copies.lease(named) as files, self._place():  # in this order: who waits for a copy keeps nobody from a place
-                head, body = self._run_child(self._job(sql, params, limit_rows, files))
+            # In this order: who waits for a copy keeps nobody from a place.
+            with self._copies.lease(named) as files, self._place(run):
+                head, body = self._run_child(self._job(sql, params, run, files), run)
         except CopyError as error:
             raise SqlError(str(error), "crashed", "look at the space left for the data folder") from error
         if "error" in head:
@@ -104,24 +130,28 @@ class Sandbox:
         return [(name, kind) for name, kind in head["columns"]], pa.ipc.open_stream(body).read_all()
 
     @contextmanager
-    def _place(self) -> Iterator[None]:
-        if not self._places.acquire(timeout=self.limits.wait_s):
-            msg = f"{self.limits.at_once} statements are running; none ended within {self.limits.wait_s:g} s"
-            raise SqlError(msg, "busy", "try again in a moment")
+    def _place(self, run: Run) -> Iterator[None]:
+        until_s = time.monotonic() + self.limits.wait_s
+        while not self._places.acquire(timeout=max(0.0, min(STOPPED_EVERY_S, until_s - time.monotonic()))):
+            if run.is_stopped:
+                raise _cancelled(run)
+            if time.monotonic() >= until_s:
+                msg = f"{self.limits.at_once} statements are running; none ended within {self.limits.wait_s:g} s"
+                raise SqlError(msg, "busy", "try again in a moment")
         try:
             yield
         finally:
             self._places.release()
 
-    def _job(self, sql: str, params: Mapping[str, Any] | None, limit_rows: int, files: Mapping[str, list[Path]]) -> bytes:
+    def _job(self, sql: str, params: Mapping[str, Any] | None, run: Run, files: Mapping[str, list[Path]]) -> bytes:
         limits = self.limits
         job = {
             "sql": sql,
             "params": dict(params or {}),
-            "limit_rows": limit_rows,
+            "limit_rows": run.limit_rows,
             "files": {name: [str(path) for path in paths] for name, paths in files.items()},
             "unnamed": {name: columns for name, columns in self._copies.columns.items() if name not in files},
-            "wall_s": limits.wall_s,
+            "wall_s": run.wall_s,
             "memory_bytes": limits.memory_bytes,
             "output_bytes": limits.output_bytes,
             "output_values": limits.output_values,
@@ -133,8 +163,8 @@ class Sandbox:
             msg = "a parameter is nested too deeply"
             raise SqlError(msg, "invalid") from error
 
-    def _run_child(self, job: bytes) -> tuple[dict[str, Any], memoryview]:
-        deadline_s = time.monotonic() + self.limits.wall_s
+    def _run_child(self, job: bytes, run: Run) -> tuple[dict[str, Any], memoryview]:
+        deadline_s = time.monotonic() + run.wall_s
         with subprocess.Popen(
             [sys.executable, "-I", "-B", "-m", "queries.sandbox_child"],
             stdin=subprocess.PIPE,
@@ -145,29 +175,40 @@ class Sandbox:
             close_fds=True,
             start_new_session=True,
         ) as child:
+            run.holds(child)
             try:
                 output = child_output.talk(child, job, deadline_s, self.limits.output_bytes * 2)
             except child_output.TooLateError as error:
-                raise _too_slow(self.limits) from error
+                raise self._too_slow(run) from error
             finally:
                 child.kill()
+        if run.is_stopped:
+            raise _cancelled(run)
         if child.returncode != 0:
-            raise self._ended(child.returncode, output.errors)
+            raise self._ended(run, child.returncode, output.errors)
         line, _, body = output.answer.partition(b"\n")
         return json.loads(line), memoryview(body)
 
-    def _ended(self, status: int, errors: str) -> SqlError:
+    def _ended(self, run: Run, status: int, errors: str) -> SqlError:
         """The error of a child that ended without an answer."""
         if -status in (signal.SIGXCPU, signal.SIGALRM):
-            return _too_slow(self.limits)
+            return self._too_slow(run)
         how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
         said = f": {errors.strip().splitlines()[-1]}" if errors.strip() else ""
         return SqlError(f"the process of this statement ended with {how}{said}", "crashed", "simplify it; the store itself is not affected")
 
+    def _too_slow(self, run: Run) -> SqlError:
+        most_s = max(self.limits.wall_s, self.limits.most_wall_s)
+        more = f", or ask for more time: limit_s, up to {most_s:g}" if run.wall_s < most_s else ""
+        msg = f"the statement ran longer than {run.wall_s:g} s and was stopped"
+        return SqlError(msg, "time_limit", f"narrow started_at, aggregate, or read fewer columns{more}")
 
-def _too_slow(limits: SqlLimits) -> SqlError:
-    msg = f"the statement ran longer than {limits.wall_s:g} s and was stopped"
-    return SqlError(msg, "time_limit", "narrow started_at, aggregate, or read fewer columns")
+
+def _cancelled(run: Run) -> SqlError:
+    how = "before it began" if run.is_waiting else f"after {run.elapsed_s:.1f} s"
+    return SqlError(
+        f"the statement was cancelled {how}", "cancelled", "nothing is wrong with it: somebody stopped it, or its caller hung up"
+    )
 
 
 def _named(sql: str, relations: Mapping[str, object]) -> list[str]:

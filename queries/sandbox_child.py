@@ -34,7 +34,7 @@ def main() -> None:
     try:
         job = json.load(sys.stdin.buffer)
         _limit(job)
-        columns, table = _answer(job)
+        columns, table = _answer(_open(job), job)
     except (duckdb.Error, MemoryError, RecursionError, ValueError, pa.ArrowException) as error:
         _send(sys.stdout.buffer, {"error": _told(error)})
     else:
@@ -55,8 +55,7 @@ def _limit(job: dict[str, Any]) -> None:
         resource.setrlimit(what, (most, most))
 
 
-def _answer(job: dict[str, Any]) -> tuple[list[tuple[str, str]], pa.Table]:
-    connection = _open(job)
+def _answer(connection: duckdb.DuckDBPyConnection, job: dict[str, Any]) -> tuple[list[tuple[str, str]], pa.Table]:
     statements.check(connection, job["sql"])
     connection.execute("begin transaction read only")
     relation = connection.sql(job["sql"], params=job["params"] or None)
@@ -65,7 +64,7 @@ def _answer(job: dict[str, Any]) -> tuple[list[tuple[str, str]], pa.Table]:
 
 
 def _open(job: dict[str, Any]) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(config={"threads": job["threads"], "memory_limit": f"{job['memory_bytes'] // 2}B"})
+    connection = duckdb.connect(config=_config(job))
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # the threads are there; none, and no process, may follow
     for name, files in job["files"].items():
         hot = f"read_parquet([{quoted(files[-1])}])"
@@ -77,6 +76,11 @@ def _open(job: dict[str, Any]) -> duckdb.DuckDBPyConnection:
     connection.execute("set autoinstall_known_extensions = false; set autoload_known_extensions = false")
     connection.execute(f"set allowed_paths = [{allowed}]; set enable_external_access = false; set lock_configuration = true")
     return connection
+
+
+def _config(job: dict[str, Any]) -> dict[str, Any]:
+    """Half of the memory is DuckDB's; no secrets are kept, whose folder an error would name."""
+    return {"threads": job["threads"], "memory_limit": f"{job['memory_bytes'] // 2}B", "allow_persistent_secrets": False}
 
 
 def _shell(name: str, columns: list[list[str]]) -> str:

@@ -55,6 +55,10 @@ class Transaction:
         for batch in reader:
             yield pa.Table.from_batches([batch]).cast(schema)
 
+    def shape(self, sql: str) -> pa.Schema:
+        """The columns of a SELECT as `tables` gives them, also where it has no rows."""
+        return schema_in_utc(self._connection.sql(f"select * from ({sql}) limit 0").to_arrow_table().schema)
+
     def insert(self, table: str, rows: ArrowTable) -> int:
         """Appends rows by column name; columns the table has and the rows lack become null. Gives their number."""
         return self.using(rows, f'insert into "{table}" by name select * from incoming')

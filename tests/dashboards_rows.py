@@ -10,13 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import uvicorn
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
+from alerts.debt import debt
 from dashboards.api import router
+from dashboards.compared import Compared, Comparison
+from dashboards.house import House
+from leverwatch import explaining, lever_budgets, policy_sources
+from pipeline import cell_store, measure
 from pipeline.metrics import chosen
 from pipeline.segments import canonical
 from queries.report import report
@@ -93,6 +99,7 @@ def fill(store: Store) -> None:
             "map {} as resource, map {} as attributes, [] as events, [] as links, ended_at as received_at from requests_hot"
         )
         transaction.execute("insert into watermarks values ('here', $at, $at)", {"at": NOW - timedelta(seconds=4)})
+        cell_store.add(transaction, measure.cells(transaction.frame("from requests")))
         transaction.insert("effects", pl.DataFrame([row for fleet in FLEETS for row in _effects(fleet)], infer_schema_length=None))
         transaction.insert("current_verdicts", pl.DataFrame([_verdict(fleet) for fleet in FLEETS if fleet.verdict]))
         _flips(transaction)
@@ -228,11 +235,12 @@ def _flips(transaction: Any) -> None:
 
 
 @contextmanager
-def serving(store: Store, limits: SqlLimits | None = None) -> Iterator[str]:
-    """The address of a server of the pages over the store, at NOW."""
+def serving(store: Store, limits: SqlLimits | None = None, house: House | None = None, more: Sequence[APIRouter] = ()) -> Iterator[str]:
+    """The address of a server of the pages over the store, at NOW; `more` routes beside them."""
     sandbox = Sandbox(store, limits)
     app = FastAPI(docs_url=None, redoc_url=None)
-    app.include_router(router(StoreReader(store), sandbox, lambda: NOW))
+    for routes in (router(StoreReader(store), sandbox, lambda: NOW, house), *more):
+        app.include_router(routes)
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -287,3 +295,28 @@ class StoreReader:
         """The newest of each segment and key."""
         del by
         return self._store.frame("from break_even where lever = $lever order by segment", {"lever": lever})
+
+    def budgets(self, lever: str, segment: str, until: datetime | None = None) -> list[dict[str, Any]]:
+        """The ledgers of the shipped policies."""
+        policies = [source.policy for source in policy_sources.sources("")]
+        return lever_budgets.budgets(self._store, policies, lever, segment, until)
+
+    def debt(self, since: datetime | None = None, until: datetime | None = None) -> pl.DataFrame:
+        """The product's own."""
+        return debt(self._store, since, until)
+
+    def compare(self, asked: Comparison, wait_s: float) -> Compared:
+        """The product's own, at once, and without a sandbox: the sets of tests are ours."""
+        del wait_s
+        question = explaining.asked_of(self, asked.a, asked.b, (), asked.since, asked.until, asked.where)
+        return Compared(explaining.explained(self, question, (asked.a, asked.b or "the rest"), explaining.EVERY_KEY), asked, NOW)
+
+    @property
+    def sandbox(self) -> Any:
+        """What runs a statement over the store itself."""
+        return self
+
+    def run(self, sql: str, params: Mapping[str, Any], limit_rows: int, *, limit_s: float | None = None) -> Any:
+        """The rows of a statement, as something that has a frame."""
+        del limit_rows, limit_s
+        return SimpleNamespace(frame=lambda: self._store.frame(sql, params))

@@ -1,4 +1,4 @@
-"""The segment page in a real browser: two widths, light and dark."""
+"""The pages in a real browser: two widths, light and dark, by keyboard, without script, and read by a checker of accessibility."""
 
 from __future__ import annotations
 
@@ -9,18 +9,36 @@ import zlib
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import dashboards_rows
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from dashboards_rows import NOW, StoreReader
+from house_made import MadeHouse
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from dashboards.choice import KEYS
 from dashboards.segment_table import METRICS
+from pipeline.segments import JUDGING_KEYS
 from queries.store import Store
 
 ARGUMENTS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+)
+ADDRESSES = (
+    "/lever?lever=speculation",
+    "/compare",
+    "/compare?lever=speculation&since=6h",
+    "/",
+    "/segment",
+    "/segment?model=qwen3-32b&since=7d",
+    "/?model=nothing",
+    "/segment?since=wrong",
+    "/docs",
+    "/fleet",
+    "/health",
+    "/request?id=rllama5",
+    "/sql?question=tenants&chart=bar&x=model&y=requests",
 )
 NAMES = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "google-chrome")
 
@@ -35,7 +53,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 @pytest.fixture(scope="module")
 def address(store: Store) -> Iterator[str]:
-    with dashboards_rows.serving(store) as served:
+    with dashboards_rows.serving(store, house=MadeHouse()) as served:
         yield served
 
 
@@ -64,13 +82,14 @@ def test_the_page_is_whole_at_both_widths_in_light_and_dark(
     page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: said.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    for path in ("/docs", ""):
+    for path in ADDRESSES:
         page.goto(address + path)
         page.wait_for_load_state("networkidle")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert said == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+        assert [found for found in _faults(page) if found["impact"] in ("serious", "critical")] == [], path
+    assert [text for text in said if "400 (Bad Request)" not in text] == []
     assert [url for url in asked if not url.startswith(address)] == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.goto(address + "/segment")
     _assert_numbers(page, StoreReader(store))
     _assert_drawn(page.screenshot(path=tmp_path / "page.png"))
     chart = page.locator("figure svg").first
@@ -79,17 +98,52 @@ def test_the_page_is_whole_at_both_widths_in_light_and_dark(
     page.close()
 
 
+def test_every_link_of_the_first_two_pages_leads_somewhere(browser: Browser, address: str) -> None:
+    page = browser.new_page()
+    found = set()
+    for path in ("/", "/segment"):
+        page.goto(address + path)
+        found |= set(page.locator("a[href]").evaluate_all("links => links.map(link => link.href.split('#')[0])"))
+    elsewhere = ("/compare", "/lever", "/sql", "/api/flips", "/figure/")  # pages of their own tests, and routes of other packages
+    led = [url for url in sorted(found) if not url.removeprefix(address).startswith(elsewhere)]
+    assert len(led) > 10
+    assert [url for url in led if page.request.get(url).status != 200] == []
+    page.close()
+
+
+def test_on_a_phone_the_pages_fold_out_of_the_menu_without_script(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 800})
+    page = context.new_page()
+    page.goto(address + "/segment?since=6h")
+    assert not page.get_by_role("link", name="Overview").first.is_visible()
+    page.locator("#menu summary").focus()
+    page.keyboard.press("Enter")
+    page.locator("#menu").get_by_role("link", name="Overview").click()
+    assert page.url == f"{address}/?since=6h"
+    context.close()
+
+
+def test_a_form_without_script_narrows_the_page(browser: Browser, address: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address)
+    page.get_by_label("model").select_option("mixtral-8x22b")
+    page.get_by_role("button", name="Show").click()
+    assert "Segments 1 to 1 of 1" in page.locator("#segments").inner_text()
+    context.close()
+
+
 def test_a_refresh_swaps_what_changed_and_keeps_focus_and_open_numbers(browser: Browser, address: str, store: Store) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.clock.install()
-    page.goto(address)
+    page.goto(address + "/segment")
     page.locator("#numbers-gain summary").click()
-    page.locator("#chosen #numbers-gain summary").focus()
+    page.locator("#history #numbers-gain summary").focus()
     with store.write() as transaction:
         transaction.execute("update watermarks set ended_at = $at", {"at": NOW - timedelta(minutes=3)})
         transaction.execute("update effects set gain = gain - 0.01 where until = $at", {"at": NOW})
     page.clock.fast_forward(5000)
-    page.get_by_text("behind: the newest span ended at 11:57 UTC").wait_for(timeout=5000)
+    page.locator("#metrics").get_by_text("2026-03-01 11:57 UTC to 2026-03-02 11:57 UTC").wait_for(timeout=20_000)
     assert page.evaluate("document.getElementById('numbers-gain').open")
     assert page.evaluate("document.activeElement.closest('details').id") == "numbers-gain"
     page.close()
@@ -97,7 +151,7 @@ def test_a_refresh_swaps_what_changed_and_keeps_focus_and_open_numbers(browser: 
 
 def test_what_to_do_is_folded_out_by_a_click(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
-    page.goto(address)
+    page.goto(address + "/segment")
     page.locator("#why-chosen summary").click()
     assert page.get_by_text("Drain one replica.").first.is_visible()
     page.close()
@@ -105,7 +159,7 @@ def test_what_to_do_is_folded_out_by_a_click(browser: Browser, address: str) -> 
 
 def test_a_definition_opens_and_closes_by_keyboard(browser: Browser, address: str) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
-    page.goto(address)
+    page.goto(address + "/segment")
     page.get_by_role("button", name="Draft acceptance").first.focus()
     page.keyboard.press("Enter")
     about = page.locator("#about-draft_acceptance")
@@ -126,10 +180,17 @@ def test_without_scripts_the_page_says_the_same(browser: Browser, address: str) 
 
 def _assert_numbers(page: Page, reader: StoreReader) -> None:
     """What the browser shows is what the reader says."""
-    report = reader.report(by=KEYS, metrics=METRICS, since=NOW - timedelta(hours=24), until=NOW)
-    told = [value for row in report.iter_rows(named=True) for value in (row[name] for name in METRICS) if value is not None]
-    shown = [float(value) for value in page.locator("table.segments data").evaluate_all("found => found.map(one => one.value)")]
+    report = reader.report(by=JUDGING_KEYS, metrics=METRICS, since=NOW - timedelta(hours=24), until=NOW)
+    (row,) = report.filter(model="llama-3.3-70b", input_bucket="512-2047").iter_rows(named=True)
+    told = [value for name in METRICS if (value := row.get(name, row.get(f"{name}_p50"))) is not None]
+    shown = [float(value) for value in page.locator("table.by-arm data").evaluate_all("found => found.map(one => one.value)")]
     assert [value for value in told if not any(abs(value - other) <= 1e-9 * abs(value) for other in shown)] == []
+
+
+def _faults(page: Page) -> list[dict[str, Any]]:
+    """What axe finds, each with the elements that it is about."""
+    found: list[dict[str, Any]] = Axe().run(page).response["violations"]
+    return [{"id": one["id"], "impact": one["impact"], "at": [node["html"][:200] for node in one["nodes"][:3]]} for one in found]
 
 
 def _assert_drawn(png: bytes) -> None:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dashboards import charts, segment_charts
-from dashboards.charts import Axis, Figure, Period, Series
+from dashboards.charts import Axis, Period, Series
+from dashboards.figure import Figure
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -18,7 +19,18 @@ DAY = Period(START, START + timedelta(days=1))
 def _bucket(arm: str | None, number: int = 0, **values: Any) -> dict[str, Any]:
     empty = dict.fromkeys(("ttft_s", "ttft_s_p50", "ttft_s_p95", "decode_s", "gaps", "draft_tokens", "accepted_tokens"))
     counts = dict.fromkeys(("n", "timed_n", "ttft_n", "drafted_n", "verified_n"), 0)
-    rest = {"verify_steps": None, "verified_tokens": None}
+    more = (
+        "verify_steps",
+        "verified_tokens",
+        "cached_tokens",
+        "prompt_tokens",
+        "hits",
+        "sent_bytes",
+        "sendable_bytes",
+        "gpu_s",
+        "gpu_tokens",
+    )
+    rest = {**dict.fromkeys(more), **dict.fromkeys(("skipped_n", "hit_n", "sent_n", "gpu_n"), 0)}
     return {"bucket": START + timedelta(minutes=30 * number), "arm": arm, **empty, **counts, **rest, **values}
 
 
@@ -66,7 +78,7 @@ def test_later_first_tokens_than_control_count_into_net_itl() -> None:
 
 def test_a_bucket_without_requests_of_two_tokens_is_no_point_not_zero() -> None:
     rows = [_bucket("treated", 0, n=3), _bucket("treated", 1, n=3, timed_n=2, decode_s=1.0, gaps=50.0)]
-    figure = segment_charts.figures(rows, [], [], HALF, DAY)[0]
+    figure = {figure.key: figure for figure in segment_charts.figures(rows, [], [], HALF, DAY)}["net-itl"]
     assert figure.numbers == [["2026-03-02 00:30", "20", "2"]]
 
 
@@ -79,7 +91,7 @@ def test_what_is_missing_says_why() -> None:
 
 def test_the_note_of_an_effect_without_a_gain_is_shown() -> None:
     effect = {"until": START, "gain": None, "note": "fewer than 3 blocks"}
-    assert segment_charts.figures([], [effect], [], HALF, DAY)[1].note == "Not available: fewer than 3 blocks."
+    assert segment_charts.figures([], [effect], [], HALF, DAY)[0].note == "Not available: fewer than 3 blocks."
 
 
 def test_a_line_is_broken_where_a_bucket_is_missing() -> None:
@@ -97,7 +109,8 @@ def test_p50_and_p95_are_of_the_same_requests_and_counted_once() -> None:
     rows = [_bucket("treated", n, n=7, ttft_n=7, ttft_s=0.2, ttft_s_p50=0.2, ttft_s_p95=0.5) for n in range(2)]
     figure = {figure.key: figure for figure in segment_charts.figures(rows, [], [], HALF, DAY)}["ttft"]
     assert [row[-1] for row in figure.numbers] == ["7", "7"]
-    assert figure.note.startswith("n 14. ")
+    assert figure.n == 14
+    assert figure.facts[0] == "n 14"
 
 
 def test_arms_are_different_requests_and_added_up() -> None:
@@ -129,6 +142,7 @@ def test_every_chart_of_a_page_covers_the_same_time() -> None:
     shown = [
         re.findall(r">(\w+ \d\d|\d\d:\d\d)</text>", str(figure.svg)) for figure in segment_charts.figures(rows, effects, [], HALF, DAY)
     ]
+    shown = [labels for labels in shown if labels]
     assert len(shown) == 6
     assert all(labels == shown[0] for labels in shown)
     assert shown[0][0] == "Mar 02"

@@ -7,38 +7,40 @@ from pathlib import Path
 from typing import Any
 
 import dashboards_rows
+import polars as pl
 import pytest
 from dashboards_rows import FLEETS, NOW, StoreReader
 
-from dashboards import segment_table, unjudged
-from dashboards.choice import KEYS, choice
+from dashboards import unjudged
 from dashboards.headline import Headline, headline
-from dashboards.pages import segment
-from dashboards.segment_table import METRICS, Row
-from pipeline.segments import canonical
+from dashboards.page import Asked
+from dashboards.pages import overview
+from pipeline import cell_store, measure
+from pipeline.segments import JUDGING_KEYS, canonical
 from queries.store import Store
 
 DAY_START = NOW - timedelta(hours=24)
 
 
-def _rows(*verdicts: tuple[str, str] | None, state: str = "on", **marks: Any) -> list[Row]:
-    """A segment per verdict and reason code; none is not judged."""
-    empty = {f"{name}{end}": None for name in METRICS for end in ("", "_n", "_coverage", "_provenance")}
-    keys = [{**dict.fromkeys(KEYS), "model": f"m{number}"} for number in range(len(verdicts))]
+def _said(*verdicts: tuple[str, str] | None, state: str = "on", lever: str = "speculation", shadow: bool = False, **marks: Any) -> Headline:
+    """A stream per verdict and reason code; none is a segment that is not judged."""
+    keys = [{"model": f"m{number}"} for number in range(len(verdicts))]
     told = [
-        {"segment": canonical(key), "verdict": verdict[0], "reason_code": verdict[1], "reason": "so", "action": "hold"}
-        | {"state": state, "state_since": NOW}
+        {"lever": lever, "policy": "p", "segment": canonical(key), "verdict": verdict[0], "reason_code": verdict[1], "reason": "so"}
+        | {"action": "hold", "state": state, "state_since": NOW, "shadow": shadow, "benefit": "net_itl_s"}
+        | {"gain": None, "gain_low": None, "gain_high": None}
         for key, verdict in zip(keys, verdicts, strict=True)
         if verdict
     ]
     known = {"newest_at": NOW, "judged_until": None, "is_behind": False, **marks}
-    whys = {segment: unjudged.why(segment, "speculation", **known) for segment in map(canonical, keys)}
-    report = [{**key, **empty, "requests": 10} for key in keys]
-    return segment_table.rows(report, told, [], whys, choice({}, NOW), NOW)
-
-
-def _said(*verdicts: tuple[str, str] | None, **more: Any) -> Headline:
-    return headline(_rows(*verdicts, **more))
+    waiting = [unjudged.why(canonical(key), lever, **known) for key, verdict in zip(keys, verdicts, strict=True) if not verdict]
+    empty = dict.fromkeys(("lever", "policy", "segment", "verdict", "reason_code", "reason", "action", "state", "benefit"), pl.String)
+    frame = pl.DataFrame(
+        told,
+        schema={**empty, "state_since": pl.Datetime("us", "UTC"), "shadow": pl.Boolean, "gain": pl.Float64}
+        | {"gain_low": pl.Float64, "gain_high": pl.Float64},
+    )
+    return headline(frame, [why.short for why in waiting], NOW)
 
 
 KEEP, BAD, THIN, FROZEN, NO_CONTROL = (
@@ -56,8 +58,8 @@ KEEP, BAD, THIN, FROZEN, NO_CONTROL = (
         ((NO_CONTROL,), "quiet", "0 of 1 segment can be judged: no control arm"),
         ((THIN, NO_CONTROL), "quiet", "0 of 2 segments can be judged: too little data (1), no control arm (1)"),
         ((None,), "quiet", "0 of 1 segment can be judged: its first block is still open"),
-        ((KEEP, NO_CONTROL), "good", "No segment's speculation has stopped paying: 1 of 2 segments judged"),
-        ((KEEP, FROZEN), "warn", "No segment's speculation has stopped paying: 1 of 2 segments judged"),
+        ((KEEP, NO_CONTROL), "good", "No lever has stopped paying: 1 of 2 segments judged"),
+        ((KEEP, FROZEN), "warn", "No lever has stopped paying: 1 of 2 segments judged"),
         ((FROZEN,), "warn", "Judging is on hold in 1 of 1 segment"),
         ((FROZEN, THIN), "warn", "Judging is on hold in 1 of 2 segments"),
         ((KEEP, ("conflicted", "both")), "warn", "The measures conflict in 1 of 2 judged segments"),
@@ -75,6 +77,31 @@ def test_a_lever_recommended_off_is_named_while_it_cannot_be_judged() -> None:
     assert (said.css, len(said.stopped)) == ("bad", 1)
 
 
+def test_several_levers_are_named_with_how_often_each() -> None:
+    streams = pl.DataFrame(
+        [
+            {
+                "lever": lever,
+                "policy": "p",
+                "segment": "{}",
+                "verdict": "disable",
+                "reason_code": "harm",
+                "reason": "so",
+                "action": "disable",
+            }
+            | {"state": "off_recommended", "state_since": NOW, "shadow": False, "benefit": "ttft_s", "gain": -0.1}
+            | {"gain_low": None, "gain_high": None}
+            for lever in ("prefix_caching", "speculation", "speculation")
+        ]
+    )
+    said = headline(streams, [], NOW)
+    assert said.title == "2 levers stopped paying, in 3 of 3 judged segments: speculation in 2, prefix caching in 1"
+
+
+def test_a_shadow_stops_nobody() -> None:
+    assert _said(BAD, shadow=True).css == "quiet"
+
+
 def test_what_is_not_judged_is_said_below() -> None:
     assert _said(BAD, NO_CONTROL).text == "1 more can't be judged: no control arm."
     assert "leverwatch.arm.speculation = control" in _said(NO_CONTROL).text
@@ -90,7 +117,8 @@ def test_what_is_not_judged_is_said_below() -> None:
     ],
 )
 def test_a_segment_without_a_verdict_says_what_it_waits_for(marks: dict[str, Any], reason: str) -> None:
-    assert [row.verdict.reason for row in _rows(None, **marks)] == [reason]
+    known = {"newest_at": NOW, "judged_until": None, "is_behind": False, **marks}
+    assert unjudged.why('{"model":"m"}', "speculation", **known).text == reason
 
 
 def test_requests_without_any_key_are_told_to_name_their_model() -> None:
@@ -100,14 +128,14 @@ def test_requests_without_any_key_are_told_to_name_their_model() -> None:
 def test_what_was_measured_or_came_of_late_is_marked(tmp_path: Path) -> None:
     store = Store(tmp_path)
     dashboards_rows.fill(store)
-    old, new = canonical({"model": "old"}), canonical(FLEETS[-1].keys)
+    old, new = canonical({"model": "old"}), canonical({key: FLEETS[-1].keys[key] for key in JUDGING_KEYS})
     with store.write() as transaction:
-        transaction.execute("insert into cell_segments (segment_id, segment) values (1, $s)", {"s": old})
-        transaction.execute("insert into cell_series values (1, 1, 'speculation', 'treated', null, null, false)")
-        transaction.execute("insert into cell_metrics values (1, 'requests')")
-        transaction.execute("insert into block_cells values (1, $at, 1, 0, 0, 0, 0, 0, 0, 0, 0)", {"at": DAY_START})
+        transaction.execute("insert into cell_segments (segment_id, segment, model) values (99, $s, 'old')", {"s": old})
+        transaction.execute("insert into cell_series values (999, 99, 'speculation', 'treated', null, null, false)")
+        requests = "(select metric_id from cell_metrics where metric = 'requests')"
+        transaction.execute(f"insert into block_cells values (999, $at, {requests}, 0, 0, 0, 0, 0, 0, 0, 0)", {"at": DAY_START})
         transaction.execute("insert into closed_blocks (until) values ($at)", {"at": DAY_START + timedelta(minutes=5)})
-    told = unjudged.whys(StoreReader(store), [old, new, canonical({"model": "none"})], "speculation", DAY_START, NOW)
+    told = unjudged.whys(StoreReader(store), [old, new, canonical({"model": "none"})], DAY_START, NOW)
     store.close()
     assert [why.short for why in told.values()] == ["being judged", "its first block is still open", "no arm marked"]
 
@@ -118,8 +146,11 @@ def test_the_page_of_unmarked_requests_says_so(tmp_path: Path) -> None:
     with store.write() as transaction:
         transaction.execute("delete from current_verdicts")
         transaction.execute("update requests_hot set arms = map {}, model = null")
-    html = segment.draw(StoreReader(store), {}, NOW)
+        for table in ("block_cells", "block_histograms", "cell_series", "cell_segments"):
+            transaction.execute(f"delete from {table}")
+        cell_store.add(transaction, measure.cells(transaction.frame("from requests")))
+    html = overview.draw(Asked(StoreReader(store), {}, NOW))
     store.close()
-    assert "no arm marked: set leverwatch.arm.speculation" in html
+    assert "no arm marked: set leverwatch.arm.&lt;lever&gt;" in html
     assert "set <code>leverwatch.model</code> to name it" in html
     assert 'class="headline quiet"' in html

@@ -8,15 +8,19 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import dashboards_rows
+import polars as pl
 import pytest
-from dashboards_rows import FLEETS, HOSTILE, NOTICE, NOW, StoreReader
+from dashboards_rows import FLEETS, HOSTILE, NOTICE, NOW, Fleet, StoreReader
 
 from dashboards import flips
 from dashboards.arriving import Arriving
-from dashboards.choice import KEYS, choice
+from dashboards.choice import choice
 from dashboards.notice_steps import steps
+from dashboards.page import Asked
 from dashboards.pages import segment
 from dashboards.segment_table import METRICS
+from pipeline.segments import JUDGING_KEYS, canonical
+from queries import cells_rolled
 from queries.store import Store
 
 
@@ -50,7 +54,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreReader]:
 
 @pytest.fixture(scope="module")
 def html(reader: StoreReader) -> str:
-    return segment.draw(reader, {}, NOW)
+    return segment.draw(Asked(reader, {}, NOW))
 
 
 @pytest.fixture
@@ -60,44 +64,101 @@ def empty(tmp_path: Path) -> Iterator[StoreReader]:
     store.close()
 
 
-def test_every_number_of_the_report_stands_on_the_page(reader: StoreReader, html: str) -> None:
+@pytest.mark.parametrize("fleet", FLEETS[:4], ids=["keep", "disable", "no control", "frozen"])
+def test_every_number_of_the_report_stands_on_the_page(reader: StoreReader, fleet: Fleet) -> None:
+    keys = {key: value for key, value in fleet.keys.items() if value}
+    values = _Read(segment.draw(Asked(reader, keys, NOW))).values
+    by = (*JUDGING_KEYS, "arm.speculation")
+    arms = reader.report(by=by, metrics=METRICS, since=NOW - timedelta(hours=24), until=NOW)
+    arms = arms.filter(model=fleet.model, input_bucket=fleet.input_bucket).filter(pl.col("arm.speculation").is_not_null())
+    whole = reader.report(by=JUDGING_KEYS, metrics=METRICS, since=NOW - timedelta(hours=24), until=NOW)
+    whole = whole.filter(model=fleet.model, input_bucket=fleet.input_bucket)
+    for row in [*arms.to_dicts(), *whole.to_dicts()]:
+        told = [row.get(name, row.get(f"{name}_p50")) for name in METRICS]
+        missing = [value for value in told if value is not None and not any(abs(value - shown) <= 1e-9 * abs(value) for shown in values)]
+        assert not missing, row
+
+
+def test_the_newest_effect_stands_on_the_page(reader: StoreReader, html: str) -> None:
     values = _Read(html).values
-    report = reader.report(by=KEYS, metrics=METRICS, since=NOW - timedelta(hours=24), until=NOW)
-    for row in report.iter_rows(named=True):
-        told = [row["requests"], *(row[name] for name in METRICS if row[name] is not None)]
-        missing = [value for value in told if not any(abs(value - shown) <= 1e-9 * abs(value) for shown in values)]
-        assert not missing, row["model"]
+    shown = FLEETS[1].keys
+    (row,) = reader.effects("speculation").filter(segment=canonical(shown), metric="net_itl_s").to_dicts()
+    assert {row["value_a"], row["value_b"], row["gain"]} <= set(values)
 
 
-def test_the_first_thing_said_is_where_speculation_stopped_paying(html: str) -> None:
+def test_the_most_urgent_segment_is_drawn_unasked(html: str) -> None:
     text = _Read(html).text
-    assert "Speculation stopped paying in 1 of 2 judged segments" in text
-    assert text.index("stopped paying in") < text.index("Segments")
+    assert "<h1>llama-3.3-70b · h100 · tp8 · 512-2047 tokens in · temperature 0.8-1.2</h1>" in html
+    assert "Speculation: stopped paying" in text
     assert "gain -15 % (-20..-10 %)" in text
-
-
-def test_the_worst_segment_stands_first_and_is_drawn_unasked(html: str) -> None:
-    body = html[html.index("<tbody>") :]
-    order = [body.index(words) for words in ("stopped paying", "on hold", "</span> pays", "no control arm", "not judged yet")]
-    assert order[0] < order[1] < order[2]
-    assert "<h2>llama-3.3-70b · h100 · tp8 · 512-2047 tokens in · temperature 0.8-1.2</h2>" in html
-
-
-def test_a_hostile_model_name_is_text_everywhere(reader: StoreReader) -> None:
-    html = segment.draw(reader, {"model": HOSTILE, "since": "24h"}, NOW)
-    assert "<script>alert" not in html
-    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
-    assert _Read(html).tags.count("script") == 1
-    assert "%3Cscript%3E" in html
+    assert "Judged over the last 24 blocks of 5 minutes, so a change shows after one to two hours." in text
 
 
 def test_the_url_chooses_the_segment_and_the_period(reader: StoreReader) -> None:
     keys = {key: value for key, value in FLEETS[2].keys.items() if value}
-    html = segment.draw(reader, {**keys, "since": "6h"}, NOW)
-    assert "<h2>qwen3-32b · h200 · tp4 · 2048-8191 tokens in · temperature 0.3-0.8</h2>" in html
+    html = segment.draw(Asked(reader, {**keys, "since": "6h"}, NOW))
+    assert "<h1>qwen3-32b · h200 · tp4 · 2048-8191 tokens in · temperature 0.3-0.8</h1>" in html
     assert 'aria-current="true">6h</a>' in html
-    assert "Not available: no engine puts draft acceptance on its span; a response tap brings it." in html
+    assert "no data: no engine puts draft acceptance on its span; a response tap brings it" in html
     assert "Not available: no control arm." in html
+    assert "of any temperature: requests without an arm are not kept apart by it" in html
+
+
+def test_a_segment_without_control_is_not_called_thin(reader: StoreReader) -> None:
+    html = segment.draw(Asked(reader, {"model": "qwen3-32b"}, NOW))
+    assert "no control arm" in html
+    assert "too little data" not in html
+
+
+def test_a_segment_that_nothing_is_known_of_says_so(empty: StoreReader) -> None:
+    text = _Read(segment.draw(Asked(empty, {"model": "nope"}, NOW))).text
+    assert "No request of this segment began in this period." in text
+    assert "the time is not on the span" not in text
+
+
+def test_every_chart_has_words_numbers_a_question_and_files(html: str) -> None:
+    drawn = html.count("<svg")
+    assert html.count('role="img" aria-label="') == drawn == html.count("<summary>Numbers</summary>") == 8
+    assert html.count(" download ") == 3 * drawn
+    assert html.count('<a href="sql?sql=') >= drawn
+
+
+def test_charts_read_what_the_requests_say(reader: StoreReader) -> None:
+    drawn = {figure.key: figure for figure in segment.figures(Asked(reader, {}, NOW))}
+    whole = {"since": NOW - timedelta(hours=24), "until": NOW - timedelta(minutes=30)}  # the period ends some seconds before NOW
+    counted = "select count(*) from requests where started_at >= $since and started_at < $until and model = 'llama-3.3-70b' "
+    assert drawn["requests"].n == reader.frame(counted + "and input_bucket = '512-2047'", whole).item()
+    assert drawn["gain"].coverage == 1.0
+    told = reader.frame(
+        "select arms['speculation'] as arm, quantile_cont(ttft_s, 0.95) as p95 from requests where started_at >= $since "
+        "and started_at < $until and model = 'llama-3.3-70b' and input_bucket = '512-2047' group by all",
+        {"since": NOW - timedelta(hours=6), "until": NOW - timedelta(hours=5.5)},
+    ).filter(arm="treated")
+    values = drawn["ttft"].values
+    assert values is not None
+    shown = values.filter(pl.col("from") == NOW - timedelta(hours=6))
+    assert abs(shown["p95"].item() / told["p95"].item() - 1) < 0.08
+
+
+def test_a_long_period_reads_hours_that_were_summed_up_and_blocks_that_were_not(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    dashboards_rows.fill(store)
+    before = segment.figures(Asked(StoreReader(store), {"since": "7d"}, NOW))
+    while cells_rolled.roll_next(store, NOW - timedelta(hours=3)):
+        pass
+    rolled = store.frame("select count(*) as n from cell_periods where tier = 'hour' and state <> 'open'").item()
+    after = segment.figures(Asked(StoreReader(store), {"since": "7d"}, NOW))
+    store.close()
+    assert rolled > 10
+    assert [figure.numbers for figure in after] == [figure.numbers for figure in before]
+
+
+def test_a_hostile_model_name_is_text_everywhere(reader: StoreReader) -> None:
+    html = segment.draw(Asked(reader, {"model": HOSTILE, "since": "24h"}, NOW))
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert _Read(html).tags.count("script") == 1
+    assert "%3Cscript%3E" in html
 
 
 def test_an_empty_key_in_the_url_asks_for_requests_where_it_is_unknown() -> None:
@@ -105,17 +166,6 @@ def test_an_empty_key_in_the_url_asks_for_requests_where_it_is_unknown() -> None
     assert asked.keys == {"model": "m", "temperature_bucket": ""}
     assert asked.segment == '{"model":"m"}'
     assert asked.url() == "segment?model=m&temperature_bucket=&since=24h"
-
-
-def test_every_chart_has_words_and_numbers_beside_it(html: str) -> None:
-    assert html.count('role="img" aria-label="') == html.count("<svg") == html.count("<summary>Numbers</summary>") == 6
-
-
-def test_a_flip_shows_what_was_sent_where_and_how_it_ended(html: str) -> None:
-    text = _Read(html).text
-    assert "oncall delivered at 07:30 UTC (HTTP 200)" in text
-    assert "chat attempt 1 failed: connection refused; next at 07:35 UTC" in text
-    assert "sent to nobody" in text
 
 
 def test_flips_of_another_segment_are_not_marked(reader: StoreReader) -> None:
@@ -126,7 +176,7 @@ def test_flips_of_another_segment_are_not_marked(reader: StoreReader) -> None:
 
 def test_a_flip_says_why_and_what_to_do(html: str) -> None:
     text = _Read(html).text
-    assert html.count("why, and what to do</summary>") == 3
+    assert html.count("why, and what to do</summary>") == 2
     assert '<details id="why-chosen" class="todo">' in html
     assert "Drain one replica." in text
     assert "restart without --speculative-config" in text
@@ -144,33 +194,9 @@ def test_a_lever_that_came_back_is_not_to_be_turned_off() -> None:
     assert told.chain
 
 
-def test_the_mean_of_the_period_does_not_outshout_the_newest_gain(html: str) -> None:
-    assert '<span class="small line">24h mean <data value=' in html
-    assert "gain over 24h" not in html
-
-
-def test_the_page_says_how_long_a_change_takes_and_what_is_counted(html: str) -> None:
-    assert "Judged over the last 24 blocks of 5 minutes, so a change shows after one to two hours." in html
-    assert "Draft acceptance counts the requests of both arms" in html
-
-
-def test_a_segment_without_control_is_not_called_thin(html: str) -> None:
-    assert '<span class="badge quiet"><span aria-hidden="true">○</span> no control arm</span>' in html
-    assert "too little data" not in html
-
-
-def test_an_empty_store_says_what_to_do(empty: StoreReader) -> None:
-    text = _Read(segment.draw(empty, {}, NOW)).text
-    assert "nothing has arrived yet: send OTLP traces to the addresses that leverwatch serve printed" in text
-    assert "A block is 5 minutes of traffic. It is judged once the data is 2 minutes past its end." in text
-    assert "the time is not on the span" not in text
-    assert "No segment has been judged yet" in text
-    assert "No request began in this period." in text
-
-
 def test_a_period_that_is_none_is_refused_with_what_is_taken(empty: StoreReader) -> None:
     with pytest.raises(ValueError, match="ISO 8601 or an age"):
-        segment.draw(empty, {"since": "yesterday"}, NOW)
+        segment.draw(Asked(empty, {"since": "yesterday"}, NOW))
 
 
 @pytest.mark.parametrize(

@@ -109,10 +109,10 @@ def test_where_intervals_do_not_fit_the_ranking_stands_and_says_so(room: EngineR
 
     answer = room.sandbox.run
 
-    def run(sql: str, *more: Any) -> SqlResult:
+    def run(sql: str, *more: Any, **named: Any) -> SqlResult:
         if "as first_a" in sql:
             raise SqlError("Out of Memory Error", "memory_limit")
-        return answer(sql, *more)
+        return answer(sql, *more, **named)
 
     monkeypatch.setattr(room.sandbox, "run", run)
     frame = explain(room, "slow", by=("replica", "e2e_s", "output_tokens"))

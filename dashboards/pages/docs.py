@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dashboards import templating
+from dashboards.page import Asked, Page
 
 # What an example asks for: by path, its query and its body. A route without one is asked without.
 _QUERIES = {
@@ -58,15 +59,19 @@ class Route:
         return any(parameter.text for parameter in self.parameters)
 
 
-def draw(openapi: Mapping[str, Any], address: str) -> str:
-    """The page as HTML; `address` is the server's own, for the examples."""
+def draw(asked: Asked) -> str:
+    """The page as HTML; examples name the server's own address."""
+    openapi = asked.openapi()
     known = [
-        _route(path, method, operation, openapi, address.rstrip("/"))
+        _route(path, method, operation, openapi, asked.base_url.rstrip("/"))
         for path, methods in openapi["paths"].items()
         for method, operation in methods.items()
         if method in _METHODS
     ]
-    return templating.render("docs.html", routes=known, version=openapi["info"]["version"])
+    return templating.render("docs.html", asked=asked, routes=known, version=openapi["info"]["version"])
+
+
+PAGE = Page("/docs", "API", 90, draw)
 
 
 def _route(path: str, method: str, operation: Mapping[str, Any], openapi: Mapping[str, Any], address: str) -> Route:

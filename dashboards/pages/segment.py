@@ -1,100 +1,127 @@
-"""The segment page: what arrives, which segments' speculation pays, and the chosen segment over time."""
+"""The segment page: whether a lever pays there and why, metrics by arm with intervals, their history, the replicas that serve it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 
-from dashboards import doubts, flips, segment_charts, segment_table, templating, theme, unjudged
-from dashboards.arriving import Arriving, arriving
-from dashboards.charts import Figure, Period
-from dashboards.choice import KEYS, PERIODS, Choice, choice, title
-from dashboards.flips import Flip
-from dashboards.headline import headline
+import polars as pl
+
+from dashboards import doubts, filters, flips, segment_charts, segment_shown, segment_table, standing, templating, unjudged
+from dashboards.arriving import arriving
+from dashboards.charts import Period
+from dashboards.choice import choice
+from dashboards.figure import Figure, Sql
+from dashboards.page import Asked, Page
+from dashboards.pages.overview import period_words
 from dashboards.reader import Reader
-from dashboards.segment_table import LEVER, SHOWN_ROWS, Row
-from pipeline.metrics import by_name
-from pipeline.segments import canonical
+from dashboards.segment_shown import Shown
+from dashboards.segment_table import Line
+from pipeline.segments import JUDGING_KEYS, canonical
 from queries import files
 
-GAIN_METRIC = "net_itl_s"
+REPLICAS_OF = timedelta(hours=2)
+REQUESTS_SQL = """select started_at, request_id, replica, outcome, prompt_tokens, cached_tokens, output_tokens, ttft_s, tpot_s, e2e_s, arms
+from requests
+where started_at >= $since::timestamptz and started_at < $until::timestamptz{}
+order by started_at desc
+limit 200"""
 
 
-def draw(reader: Reader, query: Mapping[str, str], now: datetime) -> str:
-    """The page as HTML. Raises ValueError for a period that is none."""
-    here = arriving(reader, now)
-    chosen = choice(query, here.until)
-    rows = _rows(reader, chosen, now)
-    shown = chosen if chosen.keys or not rows else Choice(_given(rows[0].keys), chosen.since_text, chosen.since, chosen.until)
-    turned = flips.newest(reader, now, LEVER, shown.segment)
+def draw(asked: Asked) -> str:
+    """The page as HTML. Raises ValueError for a choice that is none."""
+    reader, now = asked.reader, asked.now
+    arrives = arriving(reader, now)
+    chosen = choice(asked.query, arrives.until)
+    here = segment_shown.shown(reader, chosen, now)
+    turned = flips.newest(reader, now, here.lever, here.segment)
+    drawn, is_any_temperature = _figures(reader, here, [flip.decided_at for flip in turned])
+    lines = _lines(reader, here)
     return templating.render(
         "segment.html",
-        arriving=here,
-        rows=rows[:SHOWN_ROWS],
-        left_out=max(0, len(rows) - SHOWN_ROWS),
-        doubts=doubts.told(reader, chosen.since, chosen.until),
-        headline=headline(rows),
+        asked=asked,
+        bar=filters.bar(asked, chosen),
+        arriving=arrives,
+        here=here,
+        chosen=here.choice,
+        period=period_words(arrives, chosen, now),
+        lever=standing.words(here.lever),
+        waits=None if here.stream else _waits(reader, here),
         shows_after=unjudged.SHOWS_AFTER,
-        headings=[by_name()[name] for name, _ in segment_table.COLUMNS],
-        missing=_missing(rows),
-        chosen=shown,
-        chosen_title=title(shown.keys),
-        figures=_figures(reader, shown, turned),
         why=turned[0] if turned else None,
-        flips=flips.newest(reader, now),
-        periods=[(period, shown.url(since=period)) for period in PERIODS],
-        updated=f"{now:%H:%M:%S} UTC",
-        period=_period(here, chosen, now),
+        lines=lines,
+        is_any_temperature=is_any_temperature,
+        figures=drawn,
+        replicas=_replicas(reader, here),
+        replicas_sql=Sql(files.question("page_replicas"), _of_replicas(here)),
+        requests_sql=_requests_sql(here),
+        doubts=doubts.told(reader, chosen.since, chosen.until),
+        flips=turned,
+        link=lambda stream: here.choice.url(keys=dict(stream.keys), lever=stream.lever),
     )
 
 
-def _rows(reader: Reader, chosen: Choice, now: datetime) -> list[Row]:
-    report, verdicts = _report(reader, chosen), _verdicts(reader)
-    judged = {row["segment"] for row in verdicts}
-    others = {canonical({key: row[key] for key in KEYS}) for row in report} - judged
-    whys = unjudged.whys(reader, sorted(others), LEVER, chosen.since, chosen.until) if others else {}
-    return segment_table.rows(report, verdicts, _gains(reader, chosen), whys, chosen, now)
+def figures(asked: Asked) -> Sequence[Figure]:
+    """The page's charts."""
+    chosen = choice(asked.query, arriving(asked.reader, asked.now).until)
+    here = segment_shown.shown(asked.reader, chosen, asked.now)
+    turned = flips.newest(asked.reader, asked.now, here.lever, here.segment)
+    return _figures(asked.reader, here, [flip.decided_at for flip in turned])[0]
 
 
-def _report(reader: Reader, chosen: Choice) -> list[dict[str, Any]]:
-    return reader.report(by=KEYS, metrics=segment_table.METRICS, since=chosen.since, until=chosen.until).to_dicts()
-
-
-def _verdicts(reader: Reader) -> list[dict[str, Any]]:
-    return reader.frame(files.question("page_verdicts"), {"lever": LEVER}).to_dicts()
-
-
-def _gains(reader: Reader, chosen: Choice) -> list[dict[str, Any]]:
-    asked = {"lever": LEVER, "metric": GAIN_METRIC, "since": chosen.since, "until": chosen.until}
-    return reader.frame(files.question("page_gains"), asked).to_dicts()
-
-
-def _given(keys: Mapping[str, str | None]) -> dict[str, str]:
-    return {key: value or "" for key, value in keys.items()}
-
-
-def _missing(rows: Sequence[Row]) -> list[Any]:
-    """The metrics that some segment on the page lacks: each is explained once."""
-    cells = [cell for row in rows for pair in row.cells for cell in (pair, pair.beside) if cell is not None and cell.value is None]
-    return list({cell.metric.name: cell.metric for cell in cells}.values())
-
-
-def _figures(reader: Reader, shown: Choice, turned: Sequence[Flip]) -> list[Figure]:
-    """The chosen segment's charts; none where no request began and nothing was compared."""
-    asked = {"lever": LEVER, "since": shown.since, "until": shown.until}
-    keys = {key: shown.keys.get(key) for key in KEYS}
-    buckets = reader.frame(files.question("page_buckets"), {**asked, **keys, "width_s": shown.width_s}).to_dicts()
-    named = {**asked, "segment": shown.segment, "metric": GAIN_METRIC}
-    effects = reader.frame(files.question("page_effects"), named).to_dicts()
+def _figures(reader: Reader, here: Shown, turned: Sequence[datetime]) -> tuple[list[Figure], bool]:
+    """The charts, none where no request began and nothing was compared; and whether requests are of any temperature."""
+    chosen, benefit = here.choice, here.stream.benefit if here.stream else "net_itl_s"
+    buckets, asked, is_any = segment_shown.history(reader, here)
+    wanted = here.effects(benefit)
+    effects = reader.frame(files.question("page_effects"), wanted).to_dicts()
     if not buckets and not effects:
-        return []
-    marks = [flip.decided_at for flip in turned if shown.since <= flip.decided_at <= shown.until]
-    return segment_charts.figures(buckets, effects, marks, timedelta(seconds=shown.width_s), Period(shown.since, shown.until))
+        return [], is_any
+    marks = [at for at in turned if chosen.since <= at <= chosen.until]
+    width, period = timedelta(seconds=chosen.width_s), Period(chosen.since, chosen.until)
+    drawn = segment_charts.figures(buckets, effects, marks, width, period, here.lever, benefit)
+    questions = {"gain": Sql(files.question("page_effects"), wanted)}
+    cells = Sql(files.question("page_buckets"), asked)
+    return [replace(figure, sql=questions.get(figure.key, cells)) for figure in drawn], is_any
 
 
-def _period(here: Arriving, chosen: Choice, now: datetime) -> str:
-    """The table's period in words; it ends at the newest data, which may be long ago."""
-    seen = now if chosen.since.astimezone(UTC).date() == now.astimezone(UTC).date() else chosen.since - timedelta(days=1)
-    start, end = theme.clock(chosen.since, seen), theme.clock(chosen.until, seen)  # both with the date, or neither
-    return f"{start} to {end}" + (", where the newest data ends" if here.css == "bad" else "")
+def _lines(reader: Reader, here: Shown) -> list[Line]:
+    """The table's lines; the cost in money where there is a price of the hardware."""
+    until = here.choice.judged_until
+    asked = {"lever": here.lever, "segment": here.segment, "since": until - standing.NOW_IS, "until": until}
+    effects = reader.frame(files.question("page_effects_now"), asked)
+    arms = segment_shown.arms(reader, here, segment_table.METRICS)
+    whole = segment_shown.everything(reader, here, segment_table.METRICS)
+    lines = segment_table.lines(whole, arms, {row["metric"]: row for row in effects.iter_rows(named=True)})
+    hardware = {"hardware": here.choice.keys.get("hardware"), "until": here.choice.until}
+    prices = reader.frame(files.question("page_price"), hardware) if hardware["hardware"] else pl.DataFrame()
+    return [*lines, segment_table.priced(lines[-1], prices.item())] if len(prices) else lines
+
+
+def _waits(reader: Reader, here: Shown) -> str:
+    """What a segment without a verdict waits for."""
+    segment = canonical({key: here.choice.keys.get(key) or None for key in JUDGING_KEYS})
+    return unjudged.whys(reader, [segment], here.choice.since, here.choice.until, here.lever)[segment].text
+
+
+def _replicas(reader: Reader, here: Shown) -> list[dict[str, object]]:
+    """The replicas of the newest two hours by arm; those of all requests where no arm is marked."""
+    rows = reader.frame(files.question("page_replicas"), _of_replicas(here)).to_dicts()
+    return [row for row in rows if row["arm"] is not None] or rows
+
+
+def _of_replicas(here: Shown) -> dict[str, object]:
+    return {**here.asked, "since": max(here.choice.since, here.choice.until - REPLICAS_OF)}
+
+
+def _requests_sql(here: Shown) -> Sql:
+    """The newest requests of the segment, to be looked at one by one."""
+    keys = here.choice.keys
+    wanted = [f"\n    and {key} = ${key}" if value else f"\n    and {key} is null" for key, value in keys.items()]
+    params = {key: value for key, value in keys.items() if value}
+    recent = max(here.choice.since, here.choice.until - REPLICAS_OF)
+    return Sql(REQUESTS_SQL.format("".join(wanted)), {"since": recent, "until": here.choice.until, **params})
+
+
+PAGE = Page("/segment", "Segment", 20, draw, figures)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ def add(subparsers: Any) -> None:
     parser.add_argument("folder", metavar="DIR", help="where the copy goes: a folder that is not there yet")
     parser.add_argument("--data", metavar="DIR", help="the data folder (default: $LEVERWATCH_DATA, else ./leverwatch-data)")
     parser.add_argument("--check", action="store_true", help="compare the snapshot in DIR with its manifest; status 1 if it differs")
+    formats = parser.add_argument("--format", choices=("folder", "parquet", "duckdb"), default="folder")
+    formats.help = "folder: a data folder, to serve from or to restore (default); parquet or duckdb: files that any tool opens"
     parser.set_defaults(run=run)
 
 
@@ -35,8 +38,25 @@ def run(args: argparse.Namespace) -> int:
     refuse_taken(target)
     refuse_inside(common.folder(args), target)
     print(f"leverwatch: copying {common.folder(args)}; its server goes on meanwhile", file=sys.stderr)
+    if args.format != "folder":
+        return _export(common.folder(args), args.format, target)
     manifest = _take(common.folder(args), target)
     print(f"{_told(manifest)} in {target}")
+    return 0
+
+
+def _export(folder: Path, kind: str, target: Path) -> int:
+    """Takes a snapshot beside the target, writes its rows there, and lets it go."""
+    from leverwatch import snapshot_export  # here, since a copy alone needs no store of its own
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as beside:
+        taken = Path(beside) / "snapshot"
+        manifest = _take(folder, taken)
+        print(f"leverwatch: writing {kind}", file=sys.stderr)
+        rows = snapshot_export.export(taken, manifest, kind, target)
+    told = ", ".join(f"{rows[name]:,} {name}" for name in ("spans", "requests") if name in rows)
+    print(f"{manifest.taken_at:%Y-%m-%dT%H:%M:%SZ}, {told}, as {kind} in {target}; README.md there says what is in it")
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,9 +26,14 @@ def run(args: argparse.Namespace) -> int:
     """Prints or writes the rows; says on standard error when they were cut."""
     with common.connection(args) as connection:
         answer = connection.ask(args.statement, limit_rows=args.limit)
-    content = _written(answer, args.format)
-    if args.out:
-        Path(args.out).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return show(answer, args.format, args.out)
+
+
+def show(answer: SqlResult, fmt: str, out: str | None) -> int:
+    """Prints an answer in a format, or writes it to a file; says on standard error when rows were cut."""
+    content = _written(answer, fmt)
+    if out:
+        Path(out).write_bytes(content if isinstance(content, bytes) else content.encode())
     elif isinstance(content, bytes):
         sys.stdout.buffer.write(content)
     else:
@@ -43,5 +47,5 @@ def _written(answer: SqlResult, fmt: str) -> str | bytes:
     if fmt in ("parquet", "arrow"):
         return answer.parquet() if fmt == "parquet" else answer.arrow()
     if fmt == "json":
-        return json.dumps(answer.json_able(), ensure_ascii=False)
+        return answer.json_text()
     return answer.csv() if fmt == "csv" else answer.text()

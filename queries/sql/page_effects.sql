@@ -1,5 +1,10 @@
--- One segment's effects of a lever on a metric over time; gains against a control arm, or a drawn schedule in its place.
-select until, value_a, value_b, if(basis = 'control' or (basis = 'switchback' and grade = 'good'), gain, null) as gain, gain_low, gain_high, n_a, n_b, blocks, coverage, note
+-- One segment's effects of a lever on one metric over time, the newest of each bucket; gains against a control arm, or a drawn schedule in
+-- its place.
+select
+    until, value_a, value_b, if(basis = 'control' or (basis = 'switchback' and grade = 'good'), gain, null) as gain,
+    gain_low, gain_high, n_a, n_b, blocks, coverage, note, metric
 from effects
-where lever = $lever and segment = $segment and metric = $metric and until > $since and until <= $until
+where lever = $lever and segment = $segment and list_contains($metrics::varchar[], metric)
+    and until > $since::timestamptz and until <= $until::timestamptz
+qualify row_number() over (partition by metric, time_bucket(to_seconds($step_s::bigint), until) order by until desc) = 1
 order by until

@@ -1,7 +1,8 @@
--- The newest flips of a lever's segment, or of all where segment is null; one row per receiver that each was sent to (receiver is null where none was), with the newest attempt.
+-- The newest flips of a lever and a segment from a time on (what is null takes all); one row per receiver that each was sent to (receiver is null where none was), with the newest attempt.
 with latest as (
     select * from flips
-    where $segment::varchar is null or (segment = $segment and lever = $lever)
+    where ($segment::varchar is null or segment = $segment) and ($lever::varchar is null or lever = $lever)
+        and ($since::timestamptz is null or decided_at >= $since::timestamptz)
     order by decided_at desc, flip_id limit $flips
 ),
 newest as (

@@ -1,8 +1,8 @@
--- Per judging segment of the newest requests: whether one carries a lever's arm or setting, and when the newest began.
+-- Per judging segment of the newest requests: whether one carries any lever's arm or setting, and when the newest began.
 select
-    model, hardware, topology, input_bucket, temperature_bucket,
-    coalesce(bool_or(arms[$lever] is not null or levers[$lever] is not null), false) as is_marked,
+    model, hardware, topology, input_bucket,
+    coalesce(bool_or(cardinality(arms) > 0 or cardinality(levers) > 0), false) as is_marked,
     max(started_at) as newest_at
 from requests
-where started_at >= $since and started_at < $until
+where started_at >= $since::timestamptz and started_at < $until::timestamptz
 group by all

@@ -1,6 +1,8 @@
--- Which of these segments a lever's arms were measured in, and the start of the newest block of each.
-select segment, max(block_started_at) as newest_at
-from cells
-where lever = $lever and metric = 'requests' and block_started_at >= $since and block_started_at < $until
-    and list_contains($segments::varchar[], segment)
-group by segment
+-- In which segments a lever's arms were measured (of any lever), and the start of the newest block of each.
+select g.model, g.hardware, g.topology, g.input_bucket, max(c.started_at) as newest_at
+from block_cells c
+join cell_series s using (series_id)
+join cell_segments g using (segment_id)
+join cell_metrics m using (metric_id)
+where s.lever <> '' and m.metric = 'requests' and c.started_at >= $since::timestamptz and c.started_at < $until::timestamptz
+group by all

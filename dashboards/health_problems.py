@@ -1,0 +1,118 @@
+"""What a server says of itself and of what arrives in, what needs somebody's attention out: in words, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dashboards import theme
+from dashboards.arriving import BEHIND_S
+from dashboards.health_coverage import Dialect
+
+OUTCOMES = ("stored", "duplicate", "rejected", "dropped", "pending")
+PRESSURE = 2  # times the free space below which exports are refused: from there on the oldest rows go
+MOST_LISTED = 12
+_ORDER = ("bad", "warn")
+Told = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is not as it should be, and the section of the page that has more of it."""
+
+    css: str
+    text: str
+    section: str
+
+
+def problems(
+    told: Told, state: Told, storage: Told, dialects: Sequence[Dialect], newest_at: datetime | None, now: datetime
+) -> list[Problem]:
+    """What is not as it should be."""
+    found = [
+        *_server(state, storage),
+        *_ledger(told["ledger"]),
+        *_freshness(newest_at, now),
+        *_sources(told),
+        *_values(told),
+        *(
+            Problem("warn", f"{gap.names[0]} cannot be computed of requests of {dialect.name}: {gap.why}", "coverage")
+            for dialect in dialects
+            for gap in dialect.core
+            if gap.state == "missing"
+        ),
+    ]
+    return sorted(found, key=lambda one: _ORDER.index(one.css))
+
+
+def difference(row: Told) -> int:
+    """By how many items a row of the ledger does not add up: 0 where each that was received became something."""
+    return int(row["received"]) - sum(int(row[name]) for name in OUTCOMES)
+
+
+def _server(state: Told, storage: Told) -> Iterator[Problem]:
+    for name, text in state["errors"].items():
+        yield Problem("bad", f"{name} fails: {text}", "server")
+    for name, text in state.get("warnings", {}).items():
+        yield Problem("warn", f"{name}: {text}", "server")
+    if storage["free_bytes"] < PRESSURE * storage["min_free_bytes"]:
+        free, least = theme.size(storage["free_bytes"]), theme.size(storage["min_free_bytes"])
+        yield Problem("warn", f"the disk has {free} free: below {least} exports are refused, and the oldest rows go already", "storage")
+
+
+def _ledger(ledger: Sequence[Told]) -> Iterator[Problem]:
+    for row in ledger:
+        who, lost = f"{row['signal']} of {row['sender']}", row["rejected"] + row["dropped"]
+        if gap := difference(row):
+            yield Problem(
+                "bad", f"{who}: {theme.count(abs(gap))} items received and {'not accounted for' if gap > 0 else 'told twice'}", "ledger"
+            )
+        if lost and row["signal"] != "scrapes":
+            why = "; ".join(reason["reason"] for reason in row["reasons"][:2])
+            said = f"{who}: {theme.count(lost)} of {theme.count(row['received'])} rejected or dropped"
+            yield Problem("warn", f"{said}{': ' + why if why else ''}", "ledger")
+
+
+def _freshness(newest_at: datetime | None, now: datetime) -> Iterator[Problem]:
+    if newest_at is None:
+        yield Problem("warn", "nothing has arrived yet", "freshness")
+    elif (age_s := (now - newest_at).total_seconds()) > BEHIND_S:
+        yield Problem("bad", f"the newest data is {theme.age(age_s)} old", "freshness")
+
+
+def _sources(told: Told) -> Iterator[Problem]:
+    for row in told["senders"]:
+        if row["said"]:
+            yield Problem("warn", f"{row['sender']}: {row['said']}", "freshness")
+    for row in told["scrapes"]:
+        if row["is_failing"]:
+            yield Problem("warn", f"{row['sender']}: {row['reason']}", "freshness")
+    for row in told["replicas"]:
+        if row["stands"] == "silent":
+            yield Problem("warn", f"{row['replica'] or 'a replica without a name'} is silent: no request in the last hour", "freshness")
+    for row in told["sampling"]:
+        if row["state"] != "whole":
+            share = theme.percent(row["fraction"])
+            yield Problem(
+                "warn", f"{row['replica']} sends spans of {share} of its requests{': ' + row['why'] if row['why'] else ''}", "sampling"
+            )
+    if unread := sum(row["spans"] for row in told["unknown"]):
+        yield Problem("warn", f"{theme.count(unread)} spans of the last hour are read by no dialect", "sampling")
+
+
+def _values(told: Told) -> Iterator[Problem]:
+    if aside := sum(row["values"] for row in told["quarantine"]):
+        yield Problem("warn", f"{theme.count(aside)} impossible values of the last hour were set aside, and are in no number", "quarantine")
+    doubted: dict[tuple[str, str, str], list[Told]] = {}
+    for row in told["suspicions"]:
+        if row["severity"] != "noted":
+            doubted.setdefault((row["trap"], row["column"], row["severity"]), []).append(row)
+    for (_, column, severity), rows in doubted.items():
+        yield Problem("warn", f"{column} of {_listed([row['replica'] for row in rows])} is {severity}: {rows[0]['seen']}", "quarantine")
+
+
+def _listed(names: Sequence[str]) -> str:
+    several = sorted(set(names))
+    return ", ".join(several[:3]) + (f" and {len(several) - 3} more" if len(several) > 3 else "")

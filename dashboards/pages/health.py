@@ -1,0 +1,67 @@
+"""The page of data health: what became of everything that was sent, what is known of it, how new it is, and what is not as it should be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from dashboards import health_coverage, health_problems, health_rows, templating, theme
+from dashboards.figure import Sql
+from dashboards.page import Asked, Page
+from queries import files
+
+EXAMPLES = 3
+Told = Mapping[str, Any]
+
+
+class NoServerError(ValueError):
+    """The page was asked of what does not run as a server: nothing is known of its health."""
+
+
+def draw(asked: Asked) -> str:
+    """The page as HTML. Raises NoServerError."""
+    if asked.house is None:
+        msg = "data health is known of a running server alone: start leverwatch serve"
+        raise NoServerError(msg)
+    made_at, told = asked.house.diagnosis()
+    stored_at, storage = asked.house.storage()
+    state, now = asked.house.state(), asked.now
+    newest_at = health_rows.moment(told["freshness"]["newest_event_at"])
+    dialects = health_coverage.dialects(told)
+    wrong = health_problems.problems(told, state, storage, dialects, newest_at, now)
+    period = {"since": health_rows.moment(told["since"]), "until": health_rows.moment(told["until"])}
+    aside = files.question("page_health_quarantine")
+    examples = asked.reader.frame(aside, {**period, "examples": EXAMPLES}).to_dicts()
+    return templating.render(
+        "health.html",
+        asked=asked,
+        wrong=wrong[: health_problems.MOST_LISTED],
+        wrong_n=len(wrong),
+        worst=wrong[0].css if wrong else "good",
+        told=told,
+        made=f"{made_at:%H:%M:%S} UTC",
+        stored=f"{stored_at:%H:%M:%S} UTC",
+        newest=theme.age((now - newest_at).total_seconds()) if newest_at else "no data",
+        ledger=health_rows.ledger(told["ledger"]),
+        sums=health_rows.sums(told["ledger"]),
+        senders=health_rows.senders(told["senders"], now),
+        scrapes=health_rows.scrapes(told["scrapes"], now),
+        dialects=dialects,
+        quarantine=health_rows.quarantine(told["quarantine"], examples, now),
+        examples_sql=Sql(aside, {**period, "examples": EXAMPLES}),
+        ledger_sql=Sql(files.question("page_health_ledger")),
+        holdings=health_rows.holdings(storage["holdings"], asked.house.ages(), now),
+        dropped=health_rows.dropped(storage["dropped"], now),
+        storage=storage,
+        state=state,
+        deploys=_deploys(asked, now),
+    )
+
+
+def _deploys(asked: Asked, now: datetime) -> list[dict[str, Any]]:
+    rows = asked.reader.frame(files.question("page_health_deploys")).to_dicts()
+    return [row | {"when": theme.clock(row["since"], now)} for row in rows]
+
+
+PAGE = Page("/health", "Data health", 70, draw)

@@ -1,0 +1,147 @@
+"""The answer to a statement and the columns that a URL chooses in, a figure out, drawn on the server as all are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import altair as alt
+import vl_convert
+from markupsafe import Markup
+
+from dashboards import theme
+from dashboards.figure import Figure
+from queries.results import SqlResult
+
+KINDS = ("line", "bar", "point")
+MOST_ROWS = 5_000
+MOST_SERIES = 12
+SHOWN_NUMBERS = 500
+WIDTH_PX = 480
+HEIGHT_PX = 220
+COLORS = (theme.TREATED, theme.CONTROL, theme.SECOND, theme.GOOD, theme.BAD, theme.MUTED)
+KEY = "result"
+
+
+class ChartError(ValueError):
+    """A URL asks for a chart that this answer has not; says which columns there are."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is to be drawn: one of KINDS over the columns `x` and `y`, a line or color for each value of `series`."""
+
+    kind: str
+    x: str
+    y: str
+    series: str = ""
+
+
+def drawing(query: Mapping[str, str], result: SqlResult) -> Drawing | None:
+    """What a URL chooses to draw; None where it chooses nothing. Raises ChartError."""
+    kind = query.get("chart", "")
+    if not kind:
+        return None
+    if kind not in KINDS:
+        msg = f"chart is {kind[:40]!r}; taken: {', '.join(KINDS)}"
+        raise ChartError(msg)
+    names = [name for name, _ in result.columns]
+    numbers = numeric(result)
+    if not numbers:
+        msg = "the answer has no column of numbers to draw"
+        raise ChartError(msg)
+    y = query.get("y") or next((name for name in numbers if name != names[0]), numbers[0])
+    chosen = Drawing(kind, query.get("x") or names[0], y, query.get("series", ""))
+    for what, name, known in (("x", chosen.x, names), ("y", chosen.y, numbers), ("series", chosen.series, [*names, ""])):
+        if name not in known:
+            msg = f"{what} is {name[:60]!r}; taken: {', '.join(filter(None, known))}"
+            raise ChartError(msg)
+    return chosen
+
+
+def numeric(result: SqlResult) -> list[str]:
+    """The names of an answer's columns of numbers."""
+    return [name for name, kind in result.frame().schema.items() if kind.is_numeric()]
+
+
+def figure(result: SqlResult, chosen: Drawing, title: str, unit: str = "") -> Figure:
+    """The figure; without rows that have both values it has no drawing and says so."""
+    frame = result.frame()
+    shown = frame.select(list(dict.fromkeys([chosen.x, chosen.y, *([chosen.series] if chosen.series else [])])))
+    held = shown.drop_nulls([chosen.x, chosen.y])
+    drawn = held.head(MOST_ROWS)
+    if drawn.is_empty():
+        return Figure(KEY, title, "Not available: no row has both a value to draw and a place for it.")
+    rows = [_row(*values) for values in zip(*(drawn[name].to_list() for name in _places(chosen)), strict=True)]
+    notes = [f"{len(shown) - len(held):,} rows without a value are not drawn." if len(shown) > len(held) else ""]
+    notes += [f"The first {MOST_ROWS:,} rows are drawn." if len(held) > MOST_ROWS else ""]
+    notes += [_fold(rows) if chosen.series else ""]
+    axis = f"{chosen.y} ({unit})" if unit else chosen.y
+    lowest, highest = drawn[chosen.y].min(), drawn[chosen.y].max()
+    label = f"{title}: {chosen.kind} chart of {axis} by {chosen.x}, {len(drawn):,} values from {lowest!s} to {highest!s}"
+    numbers = [["" if value is None else str(value) for value in row] for row in drawn.head(SHOWN_NUMBERS).iter_rows()]
+    return Figure(KEY, title, " ".join(filter(None, notes)), label, _svg(chosen, rows, axis), drawn.columns, numbers, values=drawn)
+
+
+def _places(chosen: Drawing) -> tuple[str, str, str]:
+    return chosen.x, chosen.y, chosen.series or chosen.x
+
+
+def _row(x: Any, y: Any, series: Any) -> dict[str, Any]:
+    return {"x": x.isoformat() if isinstance(x, date | datetime) else _plain(x), "y": float(y), "series": str(series)}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, int | float | str) else str(value)
+
+
+def _fold(rows: list[dict[str, Any]]) -> str:
+    """Names the smaller series `other`, beyond so many."""
+    sizes: dict[str, int] = {}
+    for row in rows:
+        sizes[row["series"]] = sizes.get(row["series"], 0) + 1
+    kept = set(sorted(sizes, key=lambda name: -sizes[name])[:MOST_SERIES])
+    if len(sizes) <= MOST_SERIES:
+        return ""
+    rows[:] = [row for row in rows if row["series"] in kept]
+    return f"Of {len(sizes):,} series, the {MOST_SERIES} with most rows are drawn."
+
+
+def _svg(chosen: Drawing, rows: list[dict[str, Any]], axis: str) -> Markup:
+    x, kind = rows[0]["x"], "N"
+    if isinstance(x, int | float):
+        kind = "Q" if chosen.kind != "bar" else "O"
+    elif _is_time(x):
+        kind = "T"
+    names = sorted({row["series"] for row in rows})
+    scale = alt.Scale(domain=names, range=[COLORS[n % len(COLORS)] for n in range(len(names))])
+    color: Any = (
+        alt.Color("series:N", scale=scale, legend=alt.Legend(title=None, labelLimit=220)) if chosen.series else alt.value(theme.TREATED)
+    )
+    placed = {"x": alt.X(f"x:{kind}", title=chosen.x, **_x_options(kind)), "y": alt.Y("y:Q", title=axis), "color": color}
+    marks = alt.Chart(alt.NamedData(name="rows")).encode(**placed)
+    drawn = {
+        "line": lambda: marks.mark_line(point={"aria": False}, aria=False),
+        "bar": lambda: marks.mark_bar(aria=False),
+        "point": lambda: marks.mark_point(filled=True, aria=False),
+    }[chosen.kind]()
+    spec = {**drawn.properties(width=WIDTH_PX, height=HEIGHT_PX).to_dict(), "config": theme.CONFIG}
+    filled = {**spec, "datasets": json.loads(json.dumps({"rows": rows}))}
+    return Markup(vl_convert.vegalite_to_svg(filled, allowed_base_urls=[]))  # noqa: S704  Vega escapes every text
+
+
+def _is_time(value: Any) -> bool:
+    try:
+        datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _x_options(kind: str) -> dict[str, Any]:
+    if kind == "T":
+        return {"scale": alt.Scale(type="utc")}
+    return {} if kind == "Q" else {"sort": None, "axis": alt.Axis(labelLimit=140)}

@@ -1,0 +1,146 @@
+"""Ad-hoc SQL over HTTP: stopping, limits, the schema, saved questions, files."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import dashboards_rows
+import httpx
+import polars as pl
+import pyarrow as pa
+import pytest
+import uvicorn
+from dashboards_rows import NOW, StoreReader
+from fastapi import FastAPI
+
+from dashboards import api, questions_api
+from queries.sandbox import Sandbox, SqlLimits
+from queries.store import Store
+
+NEVER_ENDS = "select count(*) from range(10000000) a, range(10000000) b, range(10000000) c"
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    store = Store(tmp_path_factory.mktemp("data"))
+    dashboards_rows.fill(store)
+    opened = Sandbox(store, SqlLimits(wall_s=30.0))
+    yield opened
+    opened.close()
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def client(sandbox: Sandbox) -> Iterator[httpx.Client]:
+    app, store = FastAPI(docs_url=None, redoc_url=None), sandbox._copies._store
+    app.include_router(api.router(StoreReader(store), sandbox, lambda: NOW))
+    app.include_router(questions_api.router(store, lambda: NOW))
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    with httpx.Client(base_url=f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", timeout=60) as opened:
+        yield opened
+    server.should_exit = True
+    thread.join()
+
+
+def _when_running(client: httpx.Client, run_id: str) -> dict[str, object]:
+    until_s = time.monotonic() + 30
+    while (answer := client.get(f"/api/sql/{run_id}")).status_code == 404 or answer.json()["state"] == "waiting":
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+    told: dict[str, object] = answer.json()
+    return told
+
+
+def test_a_statement_says_how_long_it_runs_and_is_stopped_by_its_id(client: httpx.Client) -> None:
+    answers: list[httpx.Response] = []
+    asked = {"sql": NEVER_ENDS, "id": "mine", "limit": 5, "limit_s": 20}
+    thread = threading.Thread(target=lambda: answers.append(client.post("/api/sql", json=asked)))
+    thread.start()
+    told = _when_running(client, "mine")
+    assert told["limits"] == {"rows": 5, "seconds": 20.0, "bytes": 1 << 30}
+    assert client.delete("/api/sql/mine").json() == {"id": "mine", "state": "cancelled"}
+    thread.join(15)
+    assert (answers[0].status_code, answers[0].json()["error"]["code"]) == (409, "cancelled")
+    assert client.delete("/api/sql/mine").status_code == client.get("/api/sql/mine").status_code == 404
+
+
+def test_a_statement_whose_caller_hangs_up_is_stopped(client: httpx.Client, sandbox: Sandbox) -> None:
+    def leave() -> None:
+        with suppress(httpx.TimeoutException), httpx.Client(base_url=client.base_url, timeout=1.5) as other:
+            other.post("/api/sql", json={"sql": NEVER_ENDS, "id": "left"})
+
+    leave()
+    until_s = time.monotonic() + 15
+    while sandbox.runs.find("left") is not None:
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"id": "a b"}, "1 to 64 letters"),
+        ({"limit_s": 61}, "limit_s is 61"),
+        ({"limit": 2_000_000}, "limit is 2000000; taken: 1 to 1000000"),
+        ({"identity": 1}, "unknown field `identity`"),
+        ({"params": {"a": {"b": 1}}}, "Expected 0, got 1"),
+    ],
+)
+def test_what_cannot_be_asked_is_an_error_with_what_is_taken(client: httpx.Client, more: dict[str, object], told: str) -> None:
+    answer = client.post("/api/sql", json={"sql": "select 1", **more})
+    assert answer.status_code == 400
+    assert told in answer.json()["error"]["message"]
+
+
+def test_a_cut_answer_says_why_and_what_to_do(client: httpx.Client) -> None:
+    answer = client.post("/api/sql", json={"sql": "from range(5)", "limit": 2}).json()
+    assert answer["truncated"]
+    assert answer["note"].startswith("only the first 2 rows are here")
+    assert client.post("/api/sql", json={"sql": "select 1"}).json()["note"] is None
+
+
+def test_the_schema_tells_tables_metrics_and_functions(client: httpx.Client) -> None:
+    told = client.get("/api/schema").json()
+    first = {column["name"]: column for column in told["tables"][0]["columns"]}
+    assert first["ttft_s"] == {"name": "ttft_s", "type": "DOUBLE", "unit": "s", "what": "to the first token"}
+    assert {"net_itl_s", "skipped_token_ratio"} <= {metric["name"] for metric in told["metrics"]}
+    assert {"name", "what", "example"} == set(told["functions"][0])
+
+
+def test_questions_are_kept_read_and_taken_away_over_http(client: httpx.Client) -> None:
+    draft = {"name": "big-ones", "title": "<b>Big</b> ones", "sql": "select $n::int as n", "params": {"n": "7"}}
+    assert client.post("/api/questions", json=draft).json() == {"name": "big-ones", "version": 1}
+    assert client.post("/api/questions", json=draft).status_code == 201
+    one = client.get("/api/questions/big-ones").json()
+    assert [version["version"] for version in one["versions"]] == [2, 1]
+    names = [question["name"] for question in client.get("/api/questions").json()]
+    assert {"hot-replicas", "big-ones"} <= set(names)
+    assert "&lt;b&gt;Big&lt;/b&gt; ones" in (page := client.get("/sql?question=big-ones").text)
+    assert '<td class="num">7</td>' in page
+    assert client.delete("/api/questions/big-ones").json() == {"name": "big-ones", "is_deleted": True}
+    assert client.delete("/api/questions/big-ones").status_code == client.get("/api/questions/big-ones").status_code == 404
+    assert client.post("/api/questions", json={**draft, "name": "tenants"}).status_code == 400
+    assert client.post("/api/questions", content=b"[" * 100_000, headers={"content-type": "application/json"}).status_code == 400
+
+
+def test_an_answer_is_a_file_in_every_format(client: httpx.Client, tmp_path: Path) -> None:
+    asked = {"sql": "select $n::int as n, '=1+1' as \"-f\", '<b>' as t", "p.n": "3"}
+    csv = client.get("/answer.csv", params=asked)
+    assert csv.text == "n,'-f,t\n3,'=1+1,<b>\n"  # what a spreadsheet would run is text; JSON and the API keep it as it is
+    assert csv.headers["content-disposition"] == 'attachment; filename="answer.csv"'
+    assert json.loads(client.get("/answer.json", params=asked).text)["rows"] == [[3, "=1+1", "<b>"]]
+    (tmp_path / "a.parquet").write_bytes(client.get("/answer.parquet", params=asked).content)
+    assert pl.read_parquet(tmp_path / "a.parquet")["n"].to_list() == [3]
+    assert pa.ipc.open_stream(client.get("/answer.arrow", params=asked).content).read_all().num_rows == 1
+    assert client.get("/answer.exe", params=asked).status_code == 404
+    assert client.get("/answer.csv").json()["error"]["message"] == "no statement came"
+    assert client.get("/answer.csv", params=asked, headers={"sec-fetch-site": "cross-site"}).status_code == 403
