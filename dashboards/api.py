@@ -60,7 +60,7 @@ def router(reader: Reader, sandbox: Sandbox, clock: Callable[[], datetime]) -> A
     @routes.post("/api/sql", tags=["query"], openapi_extra=_SQL_DOCS)
     async def ad_hoc_sql(request: Request) -> Response:
         """The rows of one reading SQL statement: `{columns, rows, row_count, truncated, elapsed_s}`."""
-        body = await _body(request)
+        body = await answers.body(request, MOST_BODY_BYTES)
         return await run_in_threadpool(_ask, sandbox, body)
 
     return routes
@@ -138,16 +138,6 @@ def _ask(sandbox: Sandbox, body: bytes) -> Response:
         return answers.error("invalid", f"the body is no question: {error}", "send a JSON object {sql, params, limit, format}")
     except SqlError as error:
         return answers.error(error.code, error.message, error.hint)
-
-
-async def _body(request: Request) -> bytes:
-    """The body, cut one byte beyond what is taken: a cut one is no JSON and is refused as such."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BODY_BYTES:
-            break
-    return bytes(body[: MOST_BODY_BYTES + 1])
 
 
 def _listed(text: str) -> tuple[str, ...]:

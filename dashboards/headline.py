@@ -25,21 +25,28 @@ class Headline:
 
 def headline(rows: Sequence[Row]) -> Headline:
     """What the verdicts say together, the worst first."""
-    stopped = [row for row in rows if row.verdict.name == "disable" or row.verdict.is_off_recommended]
-    judged = [row for row in rows if row in stopped or row.verdict.name in JUDGED]
+    said_off = [row for row in rows if row.verdict.name == "disable" or row.verdict.is_off_recommended]
+    stopped = [row for row in said_off if not row.verdict.is_shadow]
+    judged = [row for row in rows if row in said_off or row.verdict.name in JUDGED]
     others = [row for row in rows if row not in judged]
-    beside = f"{_reasons(others)}." if others else ""
+    beside = " ".join([*([f"{_reasons(others)}."] if others else []), *_in_shadow(len(said_off) - len(stopped))])
     if stopped:
-        said = f"{len(others)} more can't be judged: {beside}" if others else ""
+        said = f"{len(others)} more can't be judged: {beside}" if others else beside
         return Headline("bad", f"Speculation stopped paying in {len(stopped)} of {_segments(len(judged), 'judged ')}", said, stopped)
     if not rows:
         return Headline("quiet", "No segment has been judged yet", f"{_needs()} {unjudged.WAITS}", [])
-    if conflicting := [row for row in judged if row.verdict.name == "conflicted"]:
+    if conflicting := [row for row in judged if row.verdict.name == "conflicted" and not row.verdict.is_shadow]:
         return Headline("warn", f"The measures conflict in {len(conflicting)} of {_segments(len(judged), 'judged ')}", beside, [])
     if not judged:
         return _nothing_judged(rows)
     title = f"No segment's speculation has stopped paying: {len(judged)} of {_segments(len(rows))} judged"
-    return Headline("warn" if any(row.verdict.name == "frozen" for row in others) else "good", title, beside, [])
+    is_in_doubt = said_off or any(row.verdict.name == "frozen" for row in others)
+    return Headline("warn" if is_in_doubt else "good", title, beside, [])
+
+
+def _in_shadow(count: int) -> list[str]:
+    """What policies in shadow say, and nobody is told."""
+    return [f"In shadow, told to nobody: stopped paying in {_segments(count)}."] if count else []
 
 
 def _nothing_judged(rows: Sequence[Row]) -> Headline:

@@ -73,6 +73,7 @@ class Verdict:
     action: str
     lacks: str = ""
     is_off_recommended: bool = False
+    is_shadow: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,10 @@ def rows(report: Rows, verdicts: Rows, effects: Rows, whys: Mapping[str, Why], c
 
 
 def _worst(verdicts: Rows) -> BySegment:
-    """Each segment's verdict; of several policies the worst."""
+    """Each segment's verdict; of several policies the worst, of those in shadow only where there is no other."""
     order = list(theme.VERDICTS)
     found: dict[str, Mapping[str, Any]] = {}
-    for verdict in sorted(verdicts, key=lambda row: order.index(row["verdict"]), reverse=True):
+    for verdict in sorted(verdicts, key=lambda row: (bool(row.get("is_shadow")), order.index(row["verdict"])), reverse=True):
         found[verdict["segment"]] = verdict
     return found
 
@@ -155,5 +156,7 @@ def _not_judged(why: Why) -> Verdict:
 def _verdict(row: Mapping[str, Any], now: datetime) -> Verdict:
     words, mark, css = theme.badge(row["verdict"], row["reason_code"])
     since, state, action = theme.clock(row["state_since"], now), row["state"].replace("_", " "), row["action"].replace("_", " ")
-    is_off = row["state"] == "off_recommended"
-    return Verdict(row["verdict"], words, mark, css, row["reason"], state, since, action, words, is_off)
+    is_off, is_shadow = row["state"] == "off_recommended", bool(row.get("is_shadow"))
+    if is_shadow:
+        words, css = f"{words}, in shadow", "quiet"
+    return Verdict(row["verdict"], words, mark, css, row["reason"], state, since, action, words, is_off, is_shadow)
