@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from alerts import canonical, notice_text, wording
+from alerts import canonical, notice_text, notice_urgency, wording
 from alerts.channels import Letter
 from alerts.notice_types import OPENING
 from alerts.payload import Message
@@ -100,15 +100,18 @@ def fingerprint(named: dict[str, str]) -> str:
 
 def _alert(message: Message, starts_at: datetime, ends_at: datetime, description: str | None = None) -> Alert:
     data = message.data
-    commands = "; ".join(f"{row['engine']}: {row['text']}" for row in data.get("commands") or ())
+    page = notice_text.link(message, "page")
     annotations = {
         "summary": notice_text.title(message),
         "description": notice_text.cut(description or notice_text.reason(message), _LIMIT_TEXT),
-        "commands": notice_text.cut(commands, _LIMIT_TEXT),
+        "impact": notice_urgency.told(data),
+        "steps": notice_text.cut(" ".join(f"{number}. {step}" for number, step in enumerate(notice_text.steps(data), 1)), _LIMIT_TEXT),
+        "commands": notice_text.cut("; ".join(notice_text.commands(data)), _LIMIT_TEXT),
+        "replicas": notice_text.cut(notice_urgency.replicas(data), _LIMIT_TEXT),
+        **{name: line for name in ("silence", "verify") if len(line := notice_text.how_to(message, name)) <= _LIMIT_TEXT},
+        "page": page,
         "flip_id": str(data.get("flip_id") or ""),
-        "flip": notice_text.link(message, "flip"),
     }
-    page = notice_text.link(message, "page")
     return {
         "labels": labels(message),
         "annotations": {key: value for key, value in annotations.items() if value},

@@ -41,7 +41,7 @@ def _add_decisions(routes: APIRouter, store: Store, clock: Clock) -> None:
         until: Until = None,
         limit: Limit = 1000,
     ) -> Any:
-        """What every stream's latest judging said, disabled ones first."""
+        """What every stream's latest judging said, disabled ones first; `shadow` where its policy tells nobody."""
         more = {"lever": lever, "policy": policy, "verdict": verdict, "state": state, "limit": limit}
         return _rows(store, "list_verdicts", clock(), since, until, more)
 

@@ -21,7 +21,8 @@ from queries.report import moment
 from queries.results import COLUMNS_HEADER
 from queries.store import Store
 
-Segment = Annotated[str, Query(description='the keys of a judging segment as JSON, such as {"model":"m"}')]
+MOST_SEGMENTS = 10  # that an error lists
+Segment = Annotated[str, Query(description='keys of segments as JSON, such as {"model":"m"}: all that have them; {} is every one')]
 Everything = Annotated[bool, Query(alias="all", description="also those that have been judged since")]
 
 
@@ -40,18 +41,23 @@ def router(store: Store, clock: Callable[[], datetime], policies: Sequence[Polic
         return _answer(lambda: after_check.listed(store, _known(lever), limit))
 
     @routes.get("/api/budgets")
-    def budgets(lever: Lever = None, segment: Segment = "{}", until: Until = None) -> Any:
-        """Per policy of a lever its budget ledger in a segment: what was saved, which budget grew, and what nothing explains."""
+    def budgets(lever: Lever = None, segment: Segment = "{}", until: Until = None, limit: Limit = 100) -> Any:
+        """Per policy of a lever and segment with these keys its budget ledger: what was saved, which budget grew, what nothing explains."""
         try:
-            asked, keys = _known(lever), canonical(_keys(segment))
+            asked, keys = _known(lever), _keys(segment)
             end = moment(until, clock()) if until else store.rows("select max(until) as until from effects")[0]["until"] or clock()
         except ValueError as wrong:
             return api_answers.error("invalid", str(wrong))
         if asked is None:
             return api_answers.error("invalid", "no lever came", "add ?lever=speculation")
-        of = [policy for policy in policies if policy.lever == asked]
-        found = [(policy.name, ledger.read(store, policy, keys, end)) for policy in of]
-        return [shown({"policy": name, "lever": asked, "segment": keys, "until": end, **one.plain()}) for name, one in found]
+        known = ledger.segments(store, asked, end)
+        of = [one for one in known if keys.items() <= json.loads(one).items()][:limit]
+        if not of:
+            return _no_segment(asked, keys, known)
+        pairs = [(policy, one) for one in of for policy in policies if policy.lever == asked]
+        found = ledger.read_all(store, [(policy, one, end) for policy, one in pairs])
+        told = zip(pairs, found, strict=True)
+        return [shown({"policy": policy.name, "lever": asked, "segment": one, "until": end, **got.plain()}) for (policy, one), got in told]
 
     @routes.get("/api/debt")
     def lever_debt(since: Since = None, until: Until = None) -> Any:
@@ -80,6 +86,15 @@ def _known(lever: str | None) -> str | None:
     if lever is not None and lever not in LEVERS:
         raise ValueError(unknown("lever", lever, LEVERS))
     return lever
+
+
+def _no_segment(lever: str, keys: dict[str, str], known: Sequence[str]) -> JSONResponse:
+    """That no segment of a lever has these keys, with those that there are."""
+    if not known:
+        msg = f"{lever} has no measured traffic in the two hours before that moment"
+        return api_answers.error("segment_not_found", msg, "GET /api/verdicts lists what is judged", status=404)
+    shown_ones = ", ".join(known[:MOST_SEGMENTS]) + (f" and {len(known) - MOST_SEGMENTS} more" if len(known) > MOST_SEGMENTS else "")
+    return api_answers.error("segment_not_found", f"no segment of {lever} has {canonical(keys)}", f"known: {shown_ones}", status=404)
 
 
 def _keys(segment: str) -> dict[str, str]:

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 
-from alerts import api_answers, shown, silence_rows, silences
+from alerts import api_answers, shown, silence_reach, silence_rows, silences
 from alerts.api_answers import Limit
-from alerts.silences import Asked, SilenceError, Snooze
+from alerts.silences import Asked, Silence, SilenceError, Snooze
 from queries.store import Store
 
 State = Annotated[Literal["pending", "active", "ended"] | None, Query(description="without it: all")]
@@ -32,32 +32,42 @@ def add(routes: APIRouter, store: Store, clock: Callable[[], datetime], wake: Ca
 
     @routes.post("/api/silences", status_code=201, openapi_extra=_ASKED)
     async def begin(request: Request) -> Any:
-        """Holds back what recommends, where all matchers that are set match; words may hold `*` and `?`. At most 30 days."""
+        """Holds back what recommends, where all matchers that are set match; words may hold `*` and `?`. At most 30 days.
+
+        `notes` say what whoever asks ought to know: that it is about nothing so far, or about what was told already.
+        """
         try:
             asked = await api_answers.body(request, Asked)
             now = clock()
-            return shown.silence(await run_in_threadpool(silence_rows.add, store, silences.planned(asked, now, receivers)), now)
+            return await run_in_threadpool(_added, store, silences.planned(asked, now, receivers), now)
         except ValueError as wrong:
             return api_answers.error("invalid", str(wrong), "" if isinstance(wrong, SilenceError) else _HINT)
 
     @routes.delete("/api/silences/{silence_id}")
     def end(silence_id: str) -> Any:
-        """Ends a silence now: what still stands and was held back is sent."""
+        """Ends a silence now, by its id or the beginning of it: what still stands and was held back is sent."""
         now = clock()
-        ended = silence_rows.end(store, silence_id, now)
-        if ended is None:
-            return api_answers.error("silence_not_found", f"there is no silence {silence_id!r}", "GET /api/silences lists them", status=404)
+        try:
+            ended = silence_rows.end(store, silence_id, now)
+        except SilenceError as wrong:
+            return api_answers.error("silence_not_found", str(wrong), "GET /api/silences lists them", status=404)
         wake()
         return shown.silence(ended, now)
 
     @routes.post("/api/flips/{flip_id}/snooze", status_code=201, openapi_extra=_SNOOZE)
     async def snooze(flip_id: str, request: Request) -> Any:
         """Holds back one flip for so many seconds, from every receiver that has not got it yet."""
-        if not await run_in_threadpool(store.rows, "select 1 from flips where flip_id = $flip_id", {"flip_id": flip_id}):
-            return api_answers.error("flip_not_found", f"there is no flip {flip_id!r}", "GET /api/flips lists them", status=404)
+        try:
+            found = await run_in_threadpool(silence_rows.flip_of, store, flip_id)
+        except SilenceError as wrong:
+            return api_answers.error("flip_not_found", str(wrong), "GET /api/flips lists them", status=404)
         try:
             asked = await api_answers.body(request, Snooze)
             now = clock()
-            return shown.silence(await run_in_threadpool(silence_rows.add, store, silences.snoozed(flip_id, asked, now)), now)
+            return await run_in_threadpool(_added, store, silences.snoozed(found, asked, now), now)
         except ValueError as wrong:
             return api_answers.error("invalid", str(wrong), "send a JSON object with for_s; also created_by, comment")
+
+
+def _added(store: Store, silence: Silence, now: datetime) -> dict[str, Any]:
+    return {**shown.silence(silence_rows.add(store, silence), now), "notes": silence_reach.notes(store, silence)}

@@ -29,7 +29,7 @@ class Around:
 
     def look_at(self, off: Iterable[tuple[Key, Standing]]) -> None:
         """Reads the traffic of streams that are not simply in use, of all that are new among them together."""
-        wanted = {(key.lever, key.segment, standing.state_since) for key, standing in off} - self._trails.keys()
+        wanted = {stay for key, standing in off if (stay := (key.lever, key.segment, standing.state_since)) not in self._trails}
         while wanted:
             since = {(lever, segment): moment for lever, segment, moment in sorted(wanted)}
             found = usage.read(self._store, since, self._first, self._last)
@@ -49,7 +49,7 @@ class Around:
     def has_traffic(self, key: Key, before: Standing, until: datetime) -> bool:
         """Whether a stream's segment had requests in the very block, with its lever or without."""
         trail = self._trail(key, before)
-        return trail is not None and any(count.until == until for count in trail.counts)
+        return trail is not None and trail.has_block(until)
 
     def seen(self, key: Key, before: Standing, until: datetime, quality: Reading) -> Seen:
         """What is known of a stream at a block's end. What is to be judged again is known as of now, so of the last block alone."""
@@ -64,5 +64,7 @@ class Around:
     def _trail(self, key: Key, before: Standing) -> Trail | None:
         if before.state == "on":
             return None
-        self.look_at([(key, before)])
-        return self._trails[key.lever, key.segment, before.state_since]
+        stay = key.lever, key.segment, before.state_since
+        if stay not in self._trails:
+            self.look_at([(key, before)])
+        return self._trails[stay]

@@ -8,13 +8,15 @@ from datetime import datetime
 import msgspec
 
 from alerts import wording
+from alerts.backtest_stretches import Stretch, Stretches, limits
 from alerts.chain import Policy, PremiseLost, code_of, kind_of
-from alerts.effects import Effects, effect_name
+from alerts.effects import BLOCKS_A_CYCLE, Effects, effect_name
 from alerts.playing import Played
 from alerts.streams import Key
 from pipeline.metrics import judged
 
 NOTED_BLOCKS = 12
+NOT_WIDENED = "a live run may advise more traffic there; a back-test does not, since that asks for cells of a week before each moment"
 _Watched = tuple[str, str, str, float]
 
 
@@ -49,7 +51,7 @@ class Recommendation(Row, frozen=True, kw_only=True):
 
 
 class Judged(Row, frozen=True, kw_only=True):
-    """One stream: when it was judged, of how many blocks each verdict was, and of its undecided blocks which reason is the commonest."""
+    """One stream: when it was judged, the blocks of each verdict, of undecided ones the commonest reason, and all of it in order."""
 
     first_block_at: datetime
     last_block_at: datetime
@@ -57,6 +59,7 @@ class Judged(Row, frozen=True, kw_only=True):
     verdicts: dict[str, int]
     undecided_code: str = ""
     undecided_reason: str = ""
+    stretches: tuple[Stretch, ...] = ()
 
 
 class Switch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -87,6 +90,8 @@ class _Stream:
         self.verdicts: dict[str, int] = {}
         self.undecided: dict[str, tuple[int, str]] = {}
         self.verdict = ""
+        self.stretches = Stretches()
+        self.paid_blocks = 0
 
 
 class Tally:
@@ -94,6 +99,7 @@ class Tally:
 
     def __init__(self, policies: Sequence[Policy]) -> None:
         self._policies = policies
+        self._limits = {policy.name: limits(policy) for policy in policies}
         self._streams: dict[Key, _Stream] = {}
         self._changes: list[Change] = []
         self._open: dict[Key, Recommendation] = {}
@@ -112,6 +118,7 @@ class Tally:
                 Change(**key._asdict(), verdict=said.verdict, action=said.action, decided_at=played.decided_at, reason=said.reason)
             )
         self._follow(played)
+        stream.stretches.add(played, self._limits[played.policy.name])
         if played.effects is not None:
             self._count(stream, played)
             if stream.blocks <= NOTED_BLOCKS or stream.blocks % NOTED_BLOCKS == 0:  # reading all effects of all blocks takes its time
@@ -142,6 +149,7 @@ class Tally:
     def _count(self, stream: _Stream, played: Played) -> None:
         said = played.judgment
         stream.blocks, stream.last_block_at = stream.blocks + 1, played.decided_at
+        stream.paid_blocks += said.reason_code == "pays"
         stream.verdicts[said.verdict] = stream.verdicts.get(said.verdict, 0) + 1
         if said.verdict in ("insufficient", "frozen", "conflicted"):
             stream.undecided[said.reason_code] = (stream.undecided.get(said.reason_code, (0, ""))[0] + 1, said.reason)
@@ -164,10 +172,15 @@ class Tally:
             bound = wording.value(threshold, judged()[metric].unit)
             what = f"{name}: {wording.label(metric)} {is_} {bound}"
             yield f"{what}: history has no evidence of this threshold, since no policy named it then; it was judged by its value"
+        paid = sum(stream.paid_blocks >= BLOCKS_A_CYCLE for stream in self._streams.values())
+        if paid:
+            yield f"{paid} streams paid for a day or more: {NOT_WIDENED}"
         for policy in self._policies if self._streams else ():
             for trigger in policy.disable_when:
                 if (policy.name, effect_name(trigger.metric)) not in self._seen:
-                    yield f"{policy.name}: {kind_of(trigger)} on {trigger.metric} was never measured in this history"
+                    kind = kind_of(trigger)
+                    what = f"the trigger {kind}" if kind == trigger.metric else f"the trigger {kind} of {trigger.metric}"
+                    yield f"{policy.name}: {what} had no number in this history and could not fire"
 
 
 def _premises(policy: Policy) -> list[PremiseLost]:
@@ -191,4 +204,5 @@ def _judged(key: Key, stream: _Stream) -> Judged:
         verdicts=dict(sorted(stream.verdicts.items())),
         undecided_code=code,
         undecided_reason=stream.undecided[code][1] if code else "",
+        stretches=stream.stretches.told(),
     )

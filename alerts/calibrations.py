@@ -1,13 +1,23 @@
-"""An effect in, what makes its scale one that is not to be acted on out: contrasts that a day long were not what it says."""
+"""An effect in, what keeps its evidence from being acted on out: a scale that is not known yet, or that a day of contrasts disproved."""
 
 from __future__ import annotations
 
 from alerts import wording
+from alerts.carried import WITH_EVIDENCE
 from alerts.effects import Effect
 
-UNCALIBRATED = "uncalibrated"
+UNSCALED, UNCALIBRATED = "unscaled", "uncalibrated"
 MOST_SPREAD, MOST_NEIGHBORS = 1.2, 0.3  # those of `pipeline.inference.calibration`, which a test holds equal
 BLOCK_S = 300
+NO_SCALE = "how much its blocks vary by themselves is known after 4 hours or more of both arms"
+
+
+def unscaled(effect: Effect) -> tuple[str, str] | None:
+    """(reason code, sentence) where arms are compared and no evidence is there yet: an interval alone is looked at far too often."""
+    is_awaited = effect.basis == "control" and effect.metric in WITH_EVIDENCE and effect.gain_low is not None
+    if not is_awaited or effect.evidence_below or effect.evidence_above:
+        return None
+    return UNSCALED, f"{wording.compared(effect)}; not decided yet: {NO_SCALE}"
 
 
 def doubt(effect: Effect) -> tuple[str, str] | None:

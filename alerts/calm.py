@@ -11,11 +11,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from alerts import wording
+from alerts.carried import WITH_EVIDENCE
 from alerts.chain import Condition, Policy, PremiseLost, Quality, Trigger
 from alerts.columns import Columns, Places, Reals, Truths
 from alerts.conditions import MOST_TRAPPED, explain, gain_limit, holds, is_gain_above
 from alerts.effects import ALPHA, BLOCKS_A_CYCLE, LONG_BLOCKS_A_CYCLE, NULLS, Effect, effect_name
 from alerts.judge_on import undisturbed
+from alerts.soundness import unsound
 from alerts.standing import NO_COUNTS, Judgment, Seen, Standing
 from alerts.view import View, lacking
 from pipeline.metrics import judged
@@ -38,7 +40,7 @@ def calm(
     `quality` is the effect of the policy's gate for each segment. A standing is None where the block is none for its stream.
     """
     still = np.array([_is_still(standing) for standing in standings], dtype=np.bool_)
-    still &= ~_quality_moves(policy, quality)
+    still &= ~(_quality_moves(policy, quality) | columns.unsound())
     for condition in (*policy.disable_when, *policy.gates, *policy.advise_when):
         still &= ~_may_hold(condition, columns)
     guards = [trigger for trigger in policy.disable_when if not isinstance(trigger, PremiseLost | Quality)]
@@ -54,12 +56,13 @@ def _is_still(before: Standing | None) -> bool:
 
 
 def _quality_moves(policy: Policy, quality: Sequence[Effect | None]) -> Truths:
-    """Whether a condition on quality holds; the segments of a model share one effect."""
+    """Whether a condition on quality holds, or its numbers are broken; the segments of a model share one effect."""
     asked = [one for one in (*policy.disable_when, *policy.gates) if one.metric == QUALITY]
     said: dict[int, bool] = {}
     for effect in quality:
         if effect is not None and id(effect) not in said:
-            said[id(effect)] = any(holds(policy, one, {QUALITY: effect}) for one in asked)
+            known = {QUALITY: effect}
+            said[id(effect)] = unsound(known) is not None or any(holds(policy, one, known) for one in asked)
     return np.array([effect is not None and said[id(effect)] for effect in quality], dtype=np.bool_)
 
 
@@ -111,6 +114,8 @@ def _is_sound(policy: Policy, columns: Columns, metric: str, *, compared: bool) 
         return fine & ~np.isnan(_own(columns, metric))
     fine &= columns.is_in("basis", ("control",), metric) & (columns.at("n_b", metric) >= policy.minimum_requests)
     fine &= ~columns.is_in("permission", ("refused", "unseen"), metric)
+    if metric in WITH_EVIDENCE:
+        fine &= columns.has_evidence(metric)
     for doubt in ("sample_ratio_off", "uncalibrated"):
         fine &= ~(columns.at(doubt, metric) > 0)
     return fine & ~np.isnan(columns.at("gain_low", metric)) & ~np.isnan(columns.at("gain_high", metric))

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from alerts.carried import WITH_EVIDENCE
+from alerts.conditions import SCORES
 from alerts.effects import NULLS, Effect
 from alerts.streams import BLOCK
 
@@ -20,8 +22,9 @@ Count = Annotated[int, Meta(ge=0)]
 class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What a case says of one metric; what it leaves out is as usual.
 
-    `gain` is one number, an interval, or [low, gain, high]. `evident` is the gain beyond which there is all the evidence: above it for a
-    gain, below it for a loss; without it the interval decides. `basis` is `control` where there is a gain, else `premise`.
+    `gain` is one number, an interval, or [low, gain, high]. `evident_above` and `evident_below` say beyond which gain there is all the
+    evidence; without them it is the interval's, and with `is_unscaled` there is none yet. `basis` is `control` where there is a gain (of
+    quality `evaluations`), else `premise`.
     """
 
     treated: float | None = None
@@ -29,6 +32,7 @@ class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     gain: float | Annotated[tuple[float, ...], Meta(min_length=2, max_length=3)] | None = None
     evident_above: float | None = None
     evident_below: float | None = None
+    is_unscaled: bool | None = None
     n_treated: Count | None = None
     n_control: Count | None = None
     blocks: Count | None = None
@@ -44,6 +48,12 @@ class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     margin: float | None = None
     sample_ratio_off: bool | None = None
 
+    def __post_init__(self) -> None:
+        ends = self.gain if isinstance(self.gain, tuple) else () if self.gain is None else (self.gain,)
+        if list(ends) != sorted(ends) or any(end > 1.0 for end in ends):
+            msg = f"gain takes a ratio of at most 1, or an interval of such from low to high: 15 % is 0.15; got {self.gain}"
+            raise ValueError(msg)
+
     def over(self, usual: Given) -> Given:
         """The same, and what is usual where it says nothing."""
         stated = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
@@ -53,11 +63,12 @@ class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 def effect(metric: str, given: Given, until: datetime) -> Effect:
     """The effect at a block's end."""
     low, gain, high = _interval(given.gain)
-    basis = given.basis or ("premise" if gain is None else "control")
+    basis = given.basis or ("premise" if gain is None else SCORES if metric == "quality" else "control")
     without = basis in ("premise", "none")
+    says = given.says or (None if high is None or basis != SCORES else "loses" if high < 0.0 else "pays")
     more: dict[str, Any] = {
         name: getattr(given, name)
-        for name in ("says", "grade", "trap", "trapped_share", "permission", "permission_reason", "margin", "sample_ratio_off")
+        for name in ("grade", "trap", "trapped_share", "permission", "permission_reason", "margin", "sample_ratio_off")
     }
     return Effect(
         metric,
@@ -74,8 +85,9 @@ def effect(metric: str, given: Given, until: datetime) -> Effect:
         basis,
         1.0 if given.coverage is None else given.coverage,
         given.note,
-        evidence_below=_evidence(given.evident_below, given, above=False),
-        evidence_above=_evidence(given.evident_above, given, above=True),
+        evidence_below=_evidence(metric, given, (low, high), above=False),
+        evidence_above=_evidence(metric, given, (low, high), above=True),
+        says=says,
         **more,
     )
 
@@ -88,10 +100,13 @@ def _interval(gain: float | tuple[float, ...] | None) -> tuple[float | None, flo
     return gain[0], (gain[0] + gain[1]) / 2 if len(gain) == 2 else gain[1], gain[-1]
 
 
-def _evidence(limit: float | None, given: Given, *, above: bool) -> list[float] | None:
-    """Evidence at every null on the near side of a limit; None where nothing is said of evidence at all, so that the interval decides."""
-    if given.evident_above is None and given.evident_below is None:
+def _evidence(metric: str, given: Given, ends: tuple[float | None, float | None], *, above: bool) -> list[float] | None:
+    """Evidence at every null on the near side of what is evident; None where none is kept of the metric, or none is there yet."""
+    stated = (given.evident_below, given.evident_above)
+    is_stated = stated != (None, None)
+    if given.is_unscaled or (not is_stated and (metric not in WITH_EVIDENCE or ends[0] is None)):
         return None
+    limit = stated[above] if is_stated else ends[not above]
     return [ENOUGH if limit is not None and (null <= limit if above else null >= limit) else 0.0 for null in NULLS]
 
 

@@ -9,13 +9,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from alerts.bounds import Days, Dwell, Expiry, HeldBlocks, JudgedBlocks, Line, Name, Remark, Repeats, Requests, Said, Share, Stale, Version
 from alerts.levers import Action
 
-Text = Annotated[str, Meta(min_length=1)]
-Count = Annotated[int, Meta(ge=1)]
-Share = Annotated[float, Meta(ge=0.0, le=1.0)]
-MOST_AGE_S = 31_536_000.0  # a year: what is decided and what ends it stay moments that a calendar has
-Age = Annotated[float, Meta(gt=0.0, le=MOST_AGE_S)]
+OtherLevers = Annotated[tuple[Name, ...], Meta(max_length=20)]
 Direction = Literal["above", "below"]
 Budget = Literal["compute", "memory_capacity", "memory_bandwidth", "communication", "quality"]
 Phase = Literal["queue", "prefill", "transfer", "decode"]
@@ -32,7 +29,7 @@ class PolicyError(ValueError):
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One table of a policy file. `because` says in words what the numbers stand for."""
 
-    because: str = ""
+    because: Remark = ""
 
 
 class MeasuredBottleneck(Part, frozen=True, kw_only=True):
@@ -40,54 +37,54 @@ class MeasuredBottleneck(Part, frozen=True, kw_only=True):
 
     phase: Phase
     resource: Budget
-    metric: Text
+    metric: Name
 
 
 class ReceivingBudget(Part, frozen=True, kw_only=True):
     """The budget that the lever puts pressure on, and the metric that shows the pressure."""
 
     budget: Budget
-    metric: Text
+    metric: Name
 
 
 class ExpectedBenefit(Part, frozen=True, kw_only=True):
     """What the user gains. `minimum_gain` is a share of the control's value, 0 when any gain is worth it."""
 
-    metric: Text
+    metric: Name
     minimum_gain: Share
 
 
 class FailureModeWatch(Part, frozen=True, kw_only=True):
     """The new way to fail that the lever brings, and the metric that watches it."""
 
-    metric: Text
+    metric: Name
 
 
 class QualityGate(Part, frozen=True, kw_only=True):
     """Which suite is compared with the original: at least 5 repeats of it, none older than `max_age_days`."""
 
-    suite: Text
+    suite: Name
     kind: Literal["perplexity", "public_benchmark", "product"]
-    max_age_days: Annotated[float, Meta(gt=0.0)]
-    repeats: Annotated[int, Meta(ge=5)] = 5
+    max_age_days: Days
+    repeats: Repeats = 5
 
 
 class Rollback(Part, frozen=True, kw_only=True):
     """How to go back: steps for people, and for each engine the flags or settings that do it."""
 
-    steps: Annotated[tuple[Text, ...], Meta(min_length=1)]
-    engine: dict[str, Text | tuple[Text, ...]] = {}
+    steps: Annotated[tuple[Said, ...], Meta(min_length=1, max_length=30)]
+    engine: dict[Name, Said | Annotated[tuple[Said, ...], Meta(max_length=30)]] = {}
 
 
 class SingleArm(Part, frozen=True, kw_only=True):
     """A condition on one arm's own value, in the metric's unit."""
 
-    metric: Text
+    metric: Name
     is_: Direction = msgspec.field(name="is")
     threshold: float
-    unit: Text
-    for_blocks: Count
-    source: Text
+    unit: Name
+    for_blocks: HeldBlocks
+    source: Said
 
     def __post_init__(self) -> None:
         _finite("threshold", self.threshold)
@@ -96,13 +93,13 @@ class SingleArm(Part, frozen=True, kw_only=True):
 class Compared(Part, frozen=True, kw_only=True):
     """A condition on a value: against a threshold, or against the control's value times `relative_to_control`."""
 
-    metric: Text
+    metric: Name
     is_: Direction = msgspec.field(name="is")
     threshold: float | None = None
     relative_to_control: float | None = None
-    unit: Text
-    for_blocks: Count
-    source: Text
+    unit: Name
+    for_blocks: HeldBlocks
+    source: Said
 
     def __post_init__(self) -> None:
         if (self.threshold is None) == (self.relative_to_control is None):
@@ -110,6 +107,9 @@ class Compared(Part, frozen=True, kw_only=True):
             raise ValueError(msg)
         _finite("threshold", self.threshold)
         _finite("relative_to_control", self.relative_to_control)
+
+
+Narrowed = Annotated[tuple[SingleArm, ...], Meta(max_length=10)]
 
 
 class Harm(Compared, frozen=True, kw_only=True, tag_field="kind", tag="harm"):
@@ -120,7 +120,7 @@ class Harm(Compared, frozen=True, kw_only=True, tag_field="kind", tag="harm"):
 
     action: Action = "disable"
     severity: Severity | None = None
-    where: tuple[SingleArm, ...] = ()
+    where: Narrowed = ()
 
 
 class BenefitGone(Compared, frozen=True, kw_only=True, tag_field="kind", tag="benefit_gone"):
@@ -128,7 +128,7 @@ class BenefitGone(Compared, frozen=True, kw_only=True, tag_field="kind", tag="be
 
     action: Action = "disable"
     severity: Severity | None = None
-    where: tuple[SingleArm, ...] = ()
+    where: Narrowed = ()
 
 
 class PremiseLost(SingleArm, frozen=True, kw_only=True, tag_field="kind", tag="premise_lost"):
@@ -140,7 +140,7 @@ class PremiseLost(SingleArm, frozen=True, kw_only=True, tag_field="kind", tag="p
     re_enable_at: float | None = None
     action: Action = "disable"
     severity: Severity | None = None
-    where: tuple[SingleArm, ...] = ()
+    where: Narrowed = ()
 
 
 class FailureMode(Compared, frozen=True, kw_only=True, tag_field="kind", tag="failure_mode"):
@@ -152,7 +152,7 @@ class FailureMode(Compared, frozen=True, kw_only=True, tag_field="kind", tag="fa
     re_enable_at: float | None = None
     action: Action = "disable"
     severity: Severity | None = None
-    where: tuple[SingleArm, ...] = ()
+    where: Narrowed = ()
 
 
 class Quality(Compared, frozen=True, kw_only=True, tag_field="kind", tag="quality"):
@@ -160,7 +160,7 @@ class Quality(Compared, frozen=True, kw_only=True, tag_field="kind", tag="qualit
 
     action: Action = "disable"
     severity: Severity | None = None
-    where: tuple[SingleArm, ...] = ()
+    where: Narrowed = ()
 
 
 class Gate(Compared, frozen=True, kw_only=True):
@@ -172,8 +172,8 @@ class Gate(Compared, frozen=True, kw_only=True):
 class Advice(SingleArm, frozen=True, kw_only=True):
     """A condition on the treated arm under which people are told something that is no switch, such as the order of a prompt's parts."""
 
-    advice: Text
-    where: tuple[SingleArm, ...] = ()
+    advice: Said
+    where: Narrowed = ()
 
 
 Trigger = Harm | BenefitGone | PremiseLost | FailureMode | Quality
@@ -187,31 +187,31 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     Of levers that interact, one that `goes_before` others is recommended first. A policy in `shadow` is judged and notifies nobody.
     """
 
-    name: Text
-    lever: Text
-    owner: Text
-    version: Text | Annotated[int, Meta(ge=0)]
+    name: Name
+    lever: Name
+    owner: Line
+    version: Version
     measured_bottleneck: MeasuredBottleneck
     enabling_condition: SingleArm
     receiving_budget: ReceivingBudget
     expected_benefit: ExpectedBenefit
     failure_mode: FailureModeWatch
     quality_gate: QualityGate
-    disable_when: Annotated[tuple[Trigger, ...], Meta(min_length=1)]
+    disable_when: Annotated[tuple[Trigger, ...], Meta(min_length=1, max_length=40)]
     rollback: Rollback
     re_enable_when: Compared
-    gates: tuple[Gate, ...] = ()
-    advise_when: tuple[Advice, ...] = ()
-    revalidates: tuple[Text, ...] = ()
-    goes_before: tuple[Text, ...] = ()
+    gates: Annotated[tuple[Gate, ...], Meta(max_length=40)] = ()
+    advise_when: Annotated[tuple[Advice, ...], Meta(max_length=40)] = ()
+    revalidates: OtherLevers = ()
+    goes_before: OtherLevers = ()
     severity: Severity = "warning"
     shadow: bool = False
-    minimum_blocks: Count = 6
-    minimum_requests: Count = 100
+    minimum_blocks: JudgedBlocks = 6
+    minimum_requests: Requests = 100
     minimum_coverage: Share = 0.9
-    dwell_s: Annotated[float, Meta(ge=3600.0, le=MOST_AGE_S)] = 3600.0
-    stale_after_s: Age = 3600.0
-    expires_after_s: Age = 86400.0
+    dwell_s: Dwell = 3600.0
+    stale_after_s: Stale = 3600.0
+    expires_after_s: Expiry = 86400.0
 
 
 def kind_of(trigger: Trigger) -> str:

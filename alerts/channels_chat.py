@@ -16,7 +16,7 @@ from alerts.credentials import redacted
 MOST_LETTERS = 5
 """In one message: with their reasons cut they fit the shortest limit of a common service, 2,000 characters."""
 _REFUSED = frozenset({400, 404})  # the channel or the webhook is no more, or takes nothing of this form
-_LIMIT_ALONE, _LIMIT_AMONG, _LIMIT_SAID = 1200, 150, 200
+_LIMIT_ALONE, _LIMIT_LINE, _LIMIT_AMONG, _LIMIT_SAID = 1700, 450, 150, 200
 _SLACK = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
@@ -27,7 +27,7 @@ def send(route: Route, letters: Sequence[Letter], now: datetime) -> Sent:
         DeliveryError: it was not taken; for good where an incoming webhook answers 400, 404 or 410.
     """
     url, headline = route.secret_now(), notice_text.headline([letter.message for letter in letters])
-    text = body(letters)
+    text = body(letters, now)
     if not url.startswith(("http://", "https://")):
         return _by_service(url, quiet(headline), quiet(text), _severity(letters))
     said = f"*{_plain(headline)}*\n{_plain(text)}".translate(_SLACK)
@@ -35,12 +35,13 @@ def send(route: Route, letters: Sequence[Letter], now: datetime) -> Sent:
     return accepted(answer, now, _REFUSED, redacted(answer.said, url))
 
 
-def body(letters: Sequence[Letter]) -> str:
-    """What stands under the headline: the reason and a link, of several also what each is about."""
+def body(letters: Sequence[Letter], now: datetime | None = None) -> str:
+    """What stands under the headline: why, how urgent, what to do, how to silence and a link; of several what each is about, and why."""
     if len(letters) == 1:
-        message = letters[0].message
-        parts = (notice_text.cut(notice_text.reason(message), _LIMIT_ALONE), notice_text.link(message, "page"))
-        return "\n".join(part for part in parts if part)
+        lines = notice_text.brief(letters[0].message, now, _LIMIT_LINE)
+        while len(lines) > 2 and len("\n".join(lines)) > _LIMIT_ALONE:
+            del lines[-2]  # the reason and the page stay
+        return "\n".join(lines)
     return "\n".join(_among(letter) for letter in letters)
 
 
@@ -54,7 +55,7 @@ def _among(letter: Letter) -> str:
     lines = (
         f"• {notice_text.title(message)}",
         notice_text.cut(notice_text.reason(message), _LIMIT_AMONG),
-        notice_text.link(message, "flip"),
+        notice_text.link(message, "page"),
     )
     return "\n".join(line for line in lines if line)
 

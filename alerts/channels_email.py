@@ -57,7 +57,7 @@ def message(receiver: Receiver, letters: Sequence[Letter], now: datetime) -> Ema
     mail["Auto-Submitted"] = "auto-generated"
     mail["X-Leverwatch-Type"] = ", ".join(sorted({one.type for one in messages}))
     mail["X-Webhook-Id"] = " ".join(letter.webhook_id for letter in letters)
-    texts = [notice_text.whole(one) for one in messages]
+    texts = [notice_text.whole(one, now) for one in messages]
     mail.set_content("\n\n\n".join(texts) + "\n")
     mail.add_alternative("<hr>".join(_html(text) for text in texts), subtype="html")
     for letter in letters:
@@ -126,5 +126,21 @@ def _domain(receiver: Receiver) -> str:
 
 def _html(text: str) -> str:
     head, *parts = text.split("\n\n")
-    lines = ("<br>".join(html.escape(line) for line in part.split("\n")) for part in parts)
-    return f"<h3>{html.escape(head)}</h3>" + "".join(f"<p>{line}</p>" for line in lines)
+    return f"<h3>{html.escape(head)}</h3>" + "".join(_block(part.split("\n")) for part in parts)
+
+
+def _block(lines: Sequence[str]) -> str:
+    """A paragraph, or a list under its head; what is to be pasted into a shell stands as it is."""
+    head, *items = [html.escape(line, quote=False) for line in lines]
+    if not all(item.startswith("- ") for item in items):
+        return f"<p>{'<br>'.join((head, *items))}</p>"
+    listed = "".join(f"<li>{_code(item.removeprefix('- '))}</li>" for item in items)
+    return f"<p><b>{head}</b></p><ul>{listed}</ul>" if items else f"<p>{head}</p>"
+
+
+def _code(item: str) -> str:
+    if item.startswith(("leverwatch ", "curl ")):
+        return f"<code>{item}</code>"
+    head, sign, address = item.partition(": ")
+    is_link = address.startswith(("http://", "https://"))
+    return f'{head}{sign}<a href="{address.replace(chr(34), "%22")}">{address}</a>' if is_link else item

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from alerts import check_chain
+from alerts import bounds, check_chain
 from alerts.carried import CARRIED
 from alerts.chain import (
     BenefitGone,
@@ -21,10 +21,11 @@ from alerts.chain import (
 )
 from alerts.conditions import gain_limit, is_gain_above
 from alerts.effects import effect_name
-from alerts.levers import LEVERS, unknown
-from pipeline.metrics import METRICS, Metric, judged
+from alerts.levers import LEVERS, unknown, unknown_of_many
+from pipeline.metrics import Metric, judged
 
 Problem = tuple[str, str]
+LISTING = "leverwatch policy metrics"
 
 
 def check(policy: Policy, where: str) -> None:
@@ -64,7 +65,7 @@ def _metrics(policy: Policy) -> Iterator[Problem]:
     }
     for key, name in named.items():
         if name not in judged():
-            yield key, unknown("metric", name, judged())
+            yield key, unknown_metric(name)
     benefit = policy.expected_benefit.metric
     if benefit in judged() and effect_name(benefit) not in judged():
         yield "expected_benefit.metric", f"{benefit} has no effect to be read from: {effect_name(benefit)} is no metric"
@@ -95,10 +96,10 @@ def _condition(key: str, condition: Condition, *, good: bool | None) -> Iterator
     """A condition against its metric; `good` where holding it is good news, so it must look the metric's better way; None takes both."""
     metric = judged().get(condition.metric)
     if metric is None:
-        yield f"{key}.metric", unknown("metric", condition.metric, judged())
+        yield f"{key}.metric", unknown_metric(condition.metric)
         return
     if effect_name(metric.name) not in CARRIED:
-        yield f"{key}.metric", f"effects do not carry {metric.name}, so it would never hold; takes one of {', '.join(sorted(CARRIED))}"
+        yield f"{key}.metric", f"effects do not carry {metric.name}, so it would never hold; `{LISTING}` lists those that may be named"
         return
     relative = condition.threshold is None
     yield from _unit(key, condition.unit, "ratio" if relative else metric.unit, metric.name)
@@ -112,15 +113,13 @@ def _condition(key: str, condition: Condition, *, good: bool | None) -> Iterator
 def _factor(key: str, factor: float, metric: Metric) -> Iterator[Problem]:
     if metric.name.endswith("_gain"):
         yield f"{key}.relative_to_control", f"{metric.name} is a comparison with control already; takes threshold"
-    elif factor <= 0.0:
-        yield f"{key}.relative_to_control", "takes a factor above 0, such as 1.25 for a quarter more than control"
+    elif not bounds.LEAST_FACTOR <= factor <= bounds.MOST_FACTOR:
+        ends = f"a factor from {bounds.LEAST_FACTOR:g} to {bounds.MOST_FACTOR:g}, such as 1.25 for a quarter more than control"
+        yield f"{key}.relative_to_control", f"takes {ends}; got {factor:g}"
 
 
 def _unit(key: str, unit: str, needed: str, metric: str) -> Iterator[Problem]:
-    known = {row.unit for row in METRICS}
-    if unit not in known:
-        yield f"{key}.unit", f"{unknown('unit', unit, known)}; here it takes {needed!r}"
-    elif unit != needed:
+    if unit != needed:
         yield f"{key}.unit", f"takes {needed!r} for {metric}, got {unit!r}"
 
 
@@ -138,10 +137,11 @@ def _direction(key: str, condition: Condition, metric: Metric, *, good: bool | N
 
 def _reachable(key: str, condition: Condition, threshold: float, metric: Metric) -> Iterator[Problem]:
     low, high = metric.bounds
-    if (low is not None and threshold < low) or (high is not None and threshold > high):
-        yield f"{key}.threshold", f"{threshold} is out of bounds: {metric.name} takes {_range(low, high)}"
+    beyond = bounds.told(metric, threshold)
+    if beyond is not None:
+        yield f"{key}.threshold", beyond
     elif (condition.is_ == "below" and threshold == low) or (condition.is_ == "above" and threshold == high):
-        yield f"{key}.threshold", f"{condition.is_} {threshold} can never hold: {metric.name} takes {_range(low, high)}"
+        yield f"{key}.threshold", f"{condition.is_} {threshold} can never hold: {metric.name} is {_range(low, high)}"
 
 
 def _gain(key: str, trigger: Trigger, limit: float | None, minimum_gain: float) -> Iterator[Problem]:
@@ -160,7 +160,11 @@ def _restored(key: str, trigger: PremiseLost | FailureMode) -> Iterator[Problem]
         return
     if again is None or trigger.threshold is None:
         return
-    if again <= trigger.threshold if trigger.is_ == "below" else again >= trigger.threshold:
+    metric = judged()[trigger.metric]
+    beyond = bounds.told(metric, again)
+    if beyond is not None:
+        yield f"{key}.re_enable_at", beyond
+    elif again <= trigger.threshold if trigger.is_ == "below" else again >= trigger.threshold:
         side = "above" if trigger.is_ == "below" else "below"
         yield f"{key}.re_enable_at", f"takes a value {side} the threshold {trigger.threshold:g}, got {again:g}"
 
@@ -180,6 +184,11 @@ def _band(key: str, trigger: Trigger, policy: Policy) -> Iterator[Problem]:
         above = is_gain_above(back, judged()[back.metric])
     if (on <= off) if above else (on >= off):
         yield "re_enable_when", f"its threshold must be better than that of {key}, or the state flaps: off at {off:g}, on at {on:g}"
+
+
+def unknown_metric(name: str) -> str:
+    """The sentence for a metric that nobody measures: the nearest names, and what lists all."""
+    return unknown_of_many("metric", name, judged(), LISTING)
 
 
 def _range(low: float | None, high: float | None) -> str:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from alerts.effects import NULLS, Effect
+from alerts.soundness import LARGEST, NUMBERS
 
 Reals = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -62,6 +63,20 @@ class Columns:
         logs = lists.filter(is_whole).explode().cast(pl.Float64).fill_null(np.nan).to_numpy()
         found[having[is_whole.to_numpy()]] = logs.reshape(-1, len(NULLS))
         return found
+
+    def unsound(self) -> Truths:
+        """Whether any number of a segment is none that can be judged; see `alerts/soundness.py`."""
+        found = np.zeros(len(self.segments), dtype=np.bool_)
+        rows = self.frame.select(pl.any_horizontal(~(pl.col(NUMBERS).abs() < LARGEST)).fill_null(value=False).arg_true()).to_series()
+        found[self._runs[rows.to_numpy()]] = True
+        return found
+
+    def has_evidence(self, metric: str) -> Truths:
+        """Whether evidence is kept of a metric, for each segment."""
+        lists = [self.frame[f"evidence_{side}"].is_not_null().to_numpy() for side in ("below", "above")]
+        places = self.places(metric)
+        is_kept: Truths = (places >= 0) & (lists[0] | lists[1])[np.maximum(places, 0)]
+        return is_kept
 
     def premise(self, metric: str, threshold: float, *, above: bool) -> Reals:
         """The logarithm of M that a premise lies above, or below, a threshold, for each segment; NaN where there is none."""

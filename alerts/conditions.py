@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from alerts import calibrations, permissions, wording
+from alerts import calibrations, decided, permissions, wording
 from alerts.chain import Condition, FailureMode, Policy, PremiseLost, SingleArm
 from alerts.effects import Effect, Effects, effect_name
 from pipeline.metrics import Metric, judged
@@ -33,6 +33,7 @@ def holds(policy: Policy, condition: Condition, effects: Effects) -> bool | None
     """Whether a condition holds at this block: evidence past its limit, an interval wholly past it, or a value past its threshold.
 
     Evidence decides where there is any: an interval over the last blocks, looked at again and again, alarms far more often than it says.
+    Of a limit past the outermost null the evidence tells that the gain lies past that null, and the interval the rest.
 
     None where it cannot be told: not measured, too little of it, or nothing to compare with. One with a `where` holds where that does.
     """
@@ -58,7 +59,8 @@ def _holds(policy: Policy, condition: Condition, effects: Effects) -> bool | Non
     evident = effect.is_evident(limit, above=above)
     if evident is not None:
         return evident
-    return past(effect.gain_low if above else effect.gain_high, above, limit)
+    is_past = past(effect.gain_low if above else effect.gain_high, above, limit)
+    return is_past and effect.is_evident_at_outermost(above=above) is not False
 
 
 def _past_threshold(condition: Condition, effect: Effect) -> bool | None:
@@ -90,22 +92,23 @@ def explain(policy: Policy, condition: Condition, effects: Effects) -> str:
         return short[1]
     if compared:
         if effect.gain_low is not None:
-            return "; ".join(filter(None, (wording.compared(effect), _turn(policy, condition, effects))))
+            return _told(policy, condition, effects)
         return wording.no_interval(effect) if effect.controlled else wording.not_compared(effect)
     if effect.own is None or condition.threshold is None:
         return f"{wording.label(condition.metric)} not measured"
+    above = condition.is_ == "above"
+    if isinstance(condition, PremiseLost) and effect.is_lost(condition.threshold, above=above):
+        return decided.by_premise(effect, metric, condition.threshold, above=above)
     return wording.against_threshold(metric, effect.own, condition.threshold)
 
 
-def _turn(policy: Policy, condition: Condition, effects: Effects) -> str:
-    """What evidence says of a compared effect that is past a condition, where the interval, of two hours, does not say it by itself."""
+def _told(policy: Policy, condition: Condition, effects: Effects) -> str:
+    """A compared effect's numbers; of one that is past its condition first what decided that."""
     effect, metric = effects[effect_name(condition.metric)], judged()[condition.metric]
-    above = is_gain_above(condition, metric)
-    if (effect.evidence_above if above else effect.evidence_below) is None or not holds(policy, condition, effects):
-        return ""
-    if not above:
-        return wording.since_turn(effect)
-    return "" if past(effect.gain_low, above, gain_limit(condition, metric)) else wording.NEWEST_SHOW
+    limit = gain_limit(condition, metric)
+    if limit is None or effect.basis == SCORES or not _holds(policy, condition, effects):
+        return wording.compared(effect)
+    return decided.by(effect, policy.lever, limit, above=is_gain_above(condition, metric))
 
 
 def past(value: float | None, above: bool, limit: float | None) -> bool | None:
@@ -131,4 +134,4 @@ def shortfall(policy: Policy, effect: Effect, *, compared: bool) -> tuple[str, s
     fewest = min(effect.n_a, effect.n_b) if compared and has_other else effect.n_a
     if fewest < policy.minimum_requests:
         return "few_requests", wording.few_requests(effect, policy.minimum_requests, compared=compared and has_other)
-    return (permissions.unseen(effect) or calibrations.doubt(effect)) if compared else None
+    return (permissions.unseen(effect) or calibrations.unscaled(effect) or calibrations.doubt(effect)) if compared else None

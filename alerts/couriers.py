@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from alerts import deliver, outbox, silence_rows
+from alerts import deliver, known_receivers, outbox, silence_rows
 from alerts.credentials import secret_of
 from alerts.deliver import Clock, Route
 from alerts.heartbeat import Heartbeats, Judging
@@ -45,6 +45,7 @@ class Couriers:
         ]
         self._heartbeats = Heartbeats(store, self._routes, clock)
         self._seen: dict[str, tuple[object, ...]] = {}
+        self._newcomers: set[str] | None = None
 
     def start(self) -> None:
         """Starts a thread for each receiver."""
@@ -55,12 +56,19 @@ class Couriers:
     def hand_over(self, newest_watermark: datetime, *, caught_up: bool) -> int:
         """Puts the flips that are due into the outbox and wakes who has something to carry; gives how many."""
         number, now = 0, self._clock()
+        if self._newcomers is None:
+            names = [route.receiver.name for route in self._routes]
+            self._newcomers = set(known_receivers.newcomers(self._store, names, now))
         seen = (caught_up, *self._changes(now))
         for route, called in zip(self._routes, self._called, strict=True):
             if self._seen.get(route.receiver.name) == seen:
                 continue
-            put_in = outbox.put_in(self._store, route.receiver, newest_watermark, now, caught_up=caught_up)
-            self._seen[route.receiver.name] = seen
+            name = route.receiver.name
+            is_new = name in self._newcomers
+            put_in = outbox.put_in(self._store, route.receiver, newest_watermark, now, caught_up=caught_up, is_new=is_new)
+            self._seen[name] = seen
+            if caught_up:
+                self._newcomers.discard(name)
             number += put_in
             if put_in:
                 called.set()

@@ -50,13 +50,22 @@ def client() -> httpx.Client:
 
 
 def deliver_waiting(store: Store, route: Route, clock: Clock) -> datetime | None:
-    """Tries every notice whose time has come; gives when the next one's comes, None when none waits."""
+    """Tries every notice whose time has come; gives when the next one's comes, None when none waits.
+
+    A receiver that asks to wait gets nothing until then, whatever is due.
+    """
+    held_until = outbox.held_until(store, route.receiver.name, clock())
+    if held_until is not None:
+        return held_until
     for batch in _waiting(store, route.receiver, clock()):
         if batch.due_at <= clock():
             results = _attempt(store, route, batch.items, clock)
             outbox.record_all(store, results, route.receiver.name)
-            if any(attempt.outcome == "gone" for _, attempt in results):
+            if any(attempt.outcome == "gone" or attempt.held_until for _, attempt in results):
                 break
+    held_until = outbox.held_until(store, route.receiver.name, clock())
+    if held_until is not None:
+        return held_until
     times = [batch.due_at for batch in _waiting(store, route.receiver, clock())[:1]]
     if route.receiver.kind == "alertmanager":
         again_at = channels_alertmanager.push_again(store, route, clock())
@@ -120,7 +129,8 @@ def _failed(route: Route, item: Waiting, error: DeliveryError, started_at: datet
     if status == GONE:
         return Attempt(started_at, ended_at, "gone", status, text)
     schedule_s = () if item.flip_id == TEST_FLIP else route.receiver.retry_schedule_s
+    held_until = ended_at + timedelta(seconds=error.retry_after_s) if error.retry_after_s else None
     pause_s = None if error.permanent else wait_s(schedule_s, item.tries, error, route.rng)
     if pause_s is None:
-        return Attempt(started_at, ended_at, "failed", status, text)
-    return Attempt(started_at, ended_at, "retrying", status, text, ended_at + timedelta(seconds=pause_s))
+        return Attempt(started_at, ended_at, "failed", status, text, held_until=held_until)
+    return Attempt(started_at, ended_at, "retrying", status, text, ended_at + timedelta(seconds=pause_s), held_until)

@@ -28,11 +28,12 @@ _ROW: dict[str, pl.DataType] = {
     "outcome": pl.String(),
     "error": pl.String(),
     "next_attempt_at": _TIME,
+    "held_until": _TIME,
 }
 
 
 class Attempt(NamedTuple):
-    """What came of one attempt."""
+    """What came of one attempt. `held_until`: the receiver asked for nothing more before."""
 
     started_at: datetime
     ended_at: datetime
@@ -40,6 +41,7 @@ class Attempt(NamedTuple):
     status_code: int | None = None
     error: str | None = None
     next_attempt_at: datetime | None = None
+    held_until: datetime | None = None
 
 
 def pending(flip_id: str, webhook_id: str, receiver: str, attempt: int, now: datetime) -> dict[str, Any]:

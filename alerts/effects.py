@@ -89,13 +89,22 @@ class Effect(NamedTuple):
 
         It is read at the nearest null beyond the limit, and held against all segments of the lever (Bonferroni), over a day.
         """
+        kept = self._kept(above=above)
+        beyond = [log for null, log in kept if (null >= limit if above else null <= limit)]
+        return self._is_enough(beyond[0] if above else beyond[-1]) if beyond else None
+
+    def is_evident_at_outermost(self, *, above: bool) -> bool | None:
+        """Whether the gain is evidently above, or below, the outermost null that evidence is kept of; None where none is kept."""
+        kept = self._kept(above=above)
+        return self._is_enough(kept[-1 if above else 0][1]) if kept else None
+
+    def _kept(self, *, above: bool) -> list[tuple[float, float]]:
+        """(null, logarithm of M) of the nulls that evidence is kept of, ascending."""
         logs = self.evidence_above if above else self.evidence_below
-        beyond = [
-            log for log, null in zip(logs or (), NULLS, strict=False) if log is not None and (null >= limit if above else null <= limit)
-        ]
-        if not beyond:
-            return None
-        return (beyond[0] if above else beyond[-1]) >= math.log((self.tests or 1) * BLOCKS_A_CYCLE / ALPHA)
+        return [(null, log) for log, null in zip(logs or (), NULLS, strict=False) if log is not None]
+
+    def _is_enough(self, log_m: float) -> bool:
+        return log_m >= math.log((self.tests or 1) * BLOCKS_A_CYCLE / ALPHA)
 
 
 Effects = Mapping[str, Effect]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import math
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,8 +13,12 @@ from alerts.chain import code_of
 from alerts.culprits import ERRORS, culprit
 from alerts.effects import Effect, Effects, effect_name
 from alerts.notice import Flip, notice
+from alerts.notice_types import OPENING, type_of
+from alerts.served import served
 from alerts.sums import ask
 from queries.store import Store
+
+log = logging.getLogger(__name__)
 
 
 def flip_rows(store: Store, flips: Sequence[tuple[Flip, Effects]], now: datetime, base_url: str) -> list[dict[str, Any]]:
@@ -33,7 +39,9 @@ def _row(
     policy, decisive = flip.policy, effects.get(_decisive(flip))
     flip = _named(store, flip, decisive)
     sums = ask(store, policy.lever, flip.segment, decisive) if decisive else None
-    told = notice(flip, effects.values(), sums, now, base_url)
+    recommends = type_of(flip.judgment.state, flip.judgment.action) in OPENING
+    who = served(store, policy.lever, flip.segment, decisive, flip.decided_at) if recommends else None
+    told = notice(flip, effects.values(), sums, now, base_url, who)
     told |= {"after_check": checked if flip.before.state in ("off", "probation") else None, "ledger": spent}
     return {
         "flip_id": flip.flip_id,
@@ -47,8 +55,25 @@ def _row(
         "action": flip.judgment.action,
         "severity": flip.severity,
         "shadow": policy.shadow,
-        "notice": canonical.text(told),
+        "notice": _text(told),
     }
+
+
+def _text(told: dict[str, Any]) -> str:
+    """The notice as JSON text. A number that JSON has no text for is left out: no flip is lost for what is told beside it."""
+    try:
+        return canonical.text(told)
+    except ValueError:
+        log.warning("flip %s: its notice has numbers that are none, which are left out", told["flip_id"])
+        return canonical.text(_finite(told))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _named(store: Store, flip: Flip, decisive: Effect | None) -> Flip:

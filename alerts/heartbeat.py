@@ -22,9 +22,11 @@ from queries.store import Store
 POLL_S = 5.0
 _GONE = 410
 _STREAMS = """
-select count(*) as streams, count(*) filter (where state = 'off_recommended') as open_recommendations,
+select count(*) as streams,
+    count(*) filter (where state = 'off_recommended' and not coalesce(p.shadow, false)) as open_recommendations,
+    count(*) filter (where state = 'off_recommended' and p.shadow) as shadow_recommendations,
     count(*) filter (where verdict = 'frozen') as frozen
-from current_verdicts semi join policies using (policy, lever)
+from current_verdicts join policies p using (policy, lever)
 """
 _HEARD = "select 1 from deliveries where receiver = $receiver and outcome = 'delivered' and ended_at > $since limit 1"
 
@@ -48,7 +50,10 @@ class Beat(NamedTuple):
 
 
 def message(store: Store, judging: Judging, now: datetime) -> Message:
-    """What a heartbeat says: when judging ran, how far data goes, how many streams there are and how many of them recommend something."""
+    """What a heartbeat says: when judging ran, how far data goes, how many streams there are and how many of them recommend something.
+
+    What policies in shadow recommend is counted apart: nobody was told of it.
+    """
     watermark = None if judging.watermark is None else wording.utc(judging.watermark)
     counts = store.rows(_STREAMS)[0]
     return Message("evaluator.heartbeat", now, {"judged_at": wording.utc(judging.judged_at), "watermark": watermark, **counts})

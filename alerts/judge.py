@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from alerts import wording
+from alerts import soundness, wording
 from alerts.chain import Policy
 from alerts.effects import Effects
 from alerts.judge_off import judge_off, judge_recommended
@@ -26,7 +26,10 @@ _IN: Mapping[State, Callable[[View, Standing, datetime], Judgment]] = {
 
 
 def judge(policy: Policy, effects: Effects, before: Standing, decided_at: datetime, seen: Seen = NOTHING_SEEN) -> Judgment:
-    """The verdict at a block's end. Missing or thin data never passes and never changes the state."""
+    """The verdict at a block's end. Missing, thin or broken data never passes and never changes the state."""
+    broken = soundness.unsound(effects)
+    if broken is not None:
+        return soundness.frozen(before, broken)
     return _IN[before.state](look(policy, effects, before, seen), before, decided_at)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from alerts import wording
-from alerts.chain import Trigger, code_of
+from alerts.chain import Quality, Trigger, code_of
 from alerts.conditions import holds
 from alerts.judge_on import accusing
-from alerts.levers import Verdict
+from alerts.levers import Action, Verdict
 from alerts.standing import Judgment, Standing
-from alerts.view import PENDING, WAITS, View, counted, recovery
+from alerts.view import PENDING, WAITS, View, cause_of, counted, recovery
 
 RECOVERING, MAY_RETURN = "recovering", "may_return"
 
@@ -80,9 +80,15 @@ def _followed(view: View, before: Standing, decided_at: datetime) -> Judgment | 
 
 
 def _standing(view: View, before: Standing, decided_at: datetime) -> Judgment:
-    """The recommendation holds. One that advises less than to disable becomes that where such a trigger has held for its blocks."""
+    """The recommendation holds. It is raised where a trigger has held for its blocks that asks for more: to disable, or for quality.
+
+    Quality is told once in a recommendation: it stays the cause, and has to be well before that is over.
+    """
     advised = before.advised or "disable"
-    harder = tuple(trigger for trigger in view.disabling if trigger.action == "disable" != advised)
+    is_quality = isinstance(cause_of(view.policy, before), Quality)
+    harder = tuple(
+        trigger for trigger in view.disabling if trigger.action == "disable" != advised or (isinstance(trigger, Quality) and not is_quality)
+    )
     lead = counted(view, before, harder)
     if lead is None:
         return _confirmed(view, before, view.disabling[0], 0)
@@ -90,7 +96,9 @@ def _standing(view: View, before: Standing, decided_at: datetime) -> Judgment:
     if streak < trigger.for_blocks:
         return _confirmed(view, before, trigger, streak)
     code, reason = code_of(view.policy, trigger), f"{accusing(view, trigger)}; {advised} was advised before"
-    return Judgment("disable", "disable", code, reason, before.state, decided_at, 0, view.counts, is_confirmed=True, is_raised=True)
+    action: Action = "disable" if advised == "disable" else trigger.action
+    raised = Judgment("disable", action, code, reason, before.state, decided_at, 0, view.counts, is_confirmed=True, is_raised=True)
+    return raised._replace(cause=before.cause) if is_quality else raised
 
 
 def _confirmed(view: View, before: Standing, lead: Trigger, streak: int) -> Judgment:
@@ -114,7 +122,7 @@ def _unreadable(view: View, before: Standing, text: str) -> Judgment:
 def _against(view: View) -> str | None:
     """What speaks against turning a lever on again whose numbers are good: a broken gate, or traffic that does not enable it."""
     for gate in view.holding:
-        return f"gate {gate.covers} is broken: {view.text(gate)}"
+        return f"the gate on {gate.covers} is broken: {view.text(gate)}"
     enabling = view.policy.enabling_condition
     if holds(view.policy, enabling, view.effects):
         return None

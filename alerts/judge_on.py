@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from alerts import wording
+from alerts import decided, wording
 from alerts.chain import PremiseLost, Quality, Trigger, code_of
 from alerts.conditions import holds, past
 from alerts.standing import Judgment, Standing
@@ -21,6 +21,7 @@ def fired(view: View, before: Standing, decided_at: datetime, lead: Trigger, str
     """A trigger that holds: its action where it has held for as many blocks as it takes, else how many it has."""
     code, reason = code_of(view.policy, lead), accusing(view, lead)
     if streak >= lead.for_blocks:
+        reason = "; ".join(filter(None, (reason, decided.held(streak, decided_at))))
         return Judgment("disable", lead.action, code, reason, "off_recommended", decided_at, 0, view.counts, is_confirmed=True)
     code, reason = code + PENDING, f"{reason}; seen in {streak} of the {lead.for_blocks} blocks it takes"
     if view.lacks:
@@ -38,7 +39,7 @@ def undisturbed(view: View, before: Standing) -> Judgment:
     reason = keeping(view)
     gates = view.gates()
     if gates:
-        broken = [f"gate {gate.covers} is broken: {view.text(gate)}" for gate in gates]
+        broken = [f"the gate on {gate.covers} is broken: {view.text(gate)}" for gate in gates]
         return view.stays(before, "keep", f"gate.{gates[0].covers}", "; ".join([*broken, reason]))
     return Judgment("keep", "keep", "pays" if pays else "no_harm", reason, before.state, before.state_since, 0, view.counts)
 
@@ -58,7 +59,7 @@ def accusing(view: View, lead: Trigger) -> str:
         return "; ".join([f"premise lost: {view.text(lead)}", *where, *others, _unmeasured(view)])
     first = view.text(lead)
     benefit = "" if view.lacks or view.benefit is None else wording.compared(view.benefit)
-    said = [first, *where, *([] if first.startswith(benefit) else [benefit]), *_lost(view)]
+    said = [first, *where, *([] if benefit in first else [benefit]), *_lost(view)]
     return "; ".join(dict.fromkeys(said))
 
 

@@ -31,7 +31,7 @@ def judge_trial(view: View, before: Standing, decided_at: datetime) -> Judgment:
 def _waiting(view: View, before: Standing, decided_at: datetime) -> Judgment:
     """The operator was told that the lever may come back and has not brought it back."""
     good, text = recovery(view, before)
-    against = [f"gate {gate.covers} is broken: {view.text(gate)}" for gate in view.holding]
+    against = [f"the gate on {gate.covers} is broken: {view.text(gate)}" for gate in view.holding]
     if view.disabling or good is False or against:
         reason = "; ".join([*against, text, "it may not come back any more"])
         return Judgment("disable", "hold", "withdrawn", reason, "off", decided_at, 0, view.counts)

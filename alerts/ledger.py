@@ -11,10 +11,10 @@ from alerts.block_sums import LEAST_REQUESTS, NOTHING, BlockSums
 from alerts.chain import Budget, Phase, Policy
 from alerts.settings import BLOCK
 from pipeline.metrics import by_name
+from queries import files
 from queries.store import Store
 
 WINDOW_BLOCKS = 24
-MICROSECOND_S = 1e-6
 NO_SUMS = BlockSums(())
 WHOLE, SHIPPED, COST = "e2e_s", "transfer_share", "gpu_s_per_output_token"
 PHASES: tuple[tuple[Phase, str, str, Budget | None], ...] = (
@@ -56,6 +56,12 @@ class Ledger(NamedTuple):
 def read(store: Store, policy: Policy, segment: str, until: datetime) -> Ledger:
     """The ledger of a policy's lever in a segment, over the decision window of blocks that ends at a moment."""
     return read_all(store, [(policy, segment, until)])[0]
+
+
+def segments(store: Store, lever: str, until: datetime) -> list[str]:
+    """The segments of a lever that a ledger can be told of, over the decision window of blocks that ends at a moment."""
+    asked = {"lever": lever, "since": until - WINDOW_BLOCKS * BLOCK, "until": until}
+    return [str(row["segment"]) for row in store.rows(files.question("ledger_segments"), asked)]
 
 
 def read_all(store: Store, asked: Sequence[tuple[Policy, str, datetime]]) -> list[Ledger]:
@@ -178,6 +184,6 @@ def _said(policy: Policy, phases: Sequence[Entry], rest: Entry, whole: Entry, ot
 
 
 def _seconds(change: float) -> str:
-    if abs(change) < MICROSECOND_S:
+    if abs(change) * 1000 < wording.LEAST_MS:
         return "0 ms"
     return f"{'+' if change > 0 else '-'}{wording.value(abs(change), 's')}"

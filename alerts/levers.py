@@ -8,6 +8,7 @@ from typing import Literal
 
 from pipeline.segments import LEVERS as LEVERS
 
+MOST_SHOWN, MOST_CLOSE = 60, 3  # characters of an unknown name, and names like it, that are told
 Verdict = Literal["keep", "disable", "insufficient", "frozen", "conflicted"]
 Action = Literal[
     "keep",
@@ -62,6 +63,19 @@ ENGINES = (
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """The sentence for a name that is not known: `lever 'x' is unknown; did you mean 'y'? known: ...`."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
+    close = difflib.get_close_matches(name[:MOST_SHOWN], names, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"{what} {name!r} is unknown; {hint}known: {', '.join(names)}"
+    return f"{what} {_cut(name)} is unknown; {hint}known: {', '.join(names)}"
+
+
+def unknown_of_many(what: str, name: str, known: Iterable[str], listing: str) -> str:
+    """The same where the known ones are too many for a line: the nearest, and the command that lists all."""
+    close = difflib.get_close_matches(name[:MOST_SHOWN], sorted(known), n=MOST_CLOSE)
+    hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+    return f"{what} {_cut(name)} is unknown; {hint}`{listing}` lists all"
+
+
+def _cut(name: str) -> str:
+    """A name as it came, in quotes, control characters escaped; of a long one its beginning."""
+    text = repr(name) if name.isprintable() else ascii(name)
+    return text if len(name) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}... ({len(name)} characters)"

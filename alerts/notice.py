@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
 
-from alerts import canonical, wording
+from alerts import canonical, notice_commands, wording
 from alerts.chain import Policy, code_of
 from alerts.effects import Effect
-from alerts.levers import Action
+from alerts.served import Served
 from alerts.standing import Judgment, Standing
 from alerts.sums import Sums, columns_of
 from pipeline.metrics import judged
@@ -28,9 +28,6 @@ _CHAIN = (
     "disable_when",
     "re_enable_when",
 )
-
-
-NO_COMMAND: tuple[Action, ...] = ("keep", "hold", "widen")
 NO_SUMS = "no sums of two arms stand behind this: other requests were compared, or none"
 
 
@@ -57,9 +54,12 @@ class Flip(NamedTuple):
         return canonical.digest([self.policy.name, self.policy.lever, self.segment, wording.utc(self.decided_at)])[:32]
 
 
-def notice(flip: Flip, effects: Iterable[Effect], sums: Sums | None, as_of: datetime, base_url: str = "") -> dict[str, Any]:
-    """What a receiver gets as `data`: the decision, its evidence, the chain, how to go back, and how to check it."""
+def notice(
+    flip: Flip, effects: Iterable[Effect], sums: Sums | None, as_of: datetime, base_url: str = "", served: Served | None = None
+) -> dict[str, Any]:
+    """What a receiver gets as `data`: the decision, its evidence, the chain, who serves it, how to go back, and how to check it."""
     policy, judgment = flip.policy, flip.judgment
+    commands, note = notice_commands.commands(policy, judgment.action, served.engines if served else ())
     return {
         "flip_id": flip.flip_id,
         "policy": policy.name,
@@ -77,8 +77,12 @@ def notice(flip: Flip, effects: Iterable[Effect], sums: Sums | None, as_of: date
         "reason": judgment.reason,
         "evidence": [evidence(effect, sums) for effect in effects],
         "causal_chain": _chain(policy),
-        "rollback": msgspec.to_builtins(policy.rollback),
-        "commands": list(_commands(policy, judgment.action)),
+        "steps": notice_commands.steps(policy, judgment.action),
+        "rollback": _rollback(policy, commands),
+        "commands": commands,
+        "commands_note": note,
+        **(served.plain() if served else {"served_by": None, "impact": None}),
+        "how_to": notice_commands.how_to(policy, flip.segment, flip.flip_id, base_url),
         "query": _query(sums, as_of),
         "query_note": None if sums else NO_SUMS,
         "links": {
@@ -115,24 +119,21 @@ def _chain(policy: Policy) -> dict[str, Any]:
     return {name: parts[name] for name in _CHAIN}
 
 
+def _rollback(policy: Policy, commands: list[dict[str, str]]) -> dict[str, Any]:
+    """How to go back; of the engines only those that commands are given for, which serve the segment as far as that is known."""
+    whole: dict[str, Any] = msgspec.to_builtins(policy.rollback)
+    named = {row["engine"] for row in commands}
+    return whole | {"engine": {engine: text for engine, text in whole["engine"].items() if not named or engine in named}}
+
+
 def _query(sums: Sums | None, as_of: datetime) -> dict[str, Any] | None:
     if sums is None:
         return None
     return {
+        "metric": sums.metric,
         "sql": sums.question.sql,
         "params": dict(sums.question.params),
         "as_of": wording.utc(as_of),
         "columns": list(sums.columns),
         "result_hash": sums.result_hash,
     }
-
-
-def _commands(policy: Policy, action: Action) -> Iterator[dict[str, str]]:
-    """What each engine takes for an action: of several texts the one that begins with it; for `enable` what is to be undone."""
-    for engine, text in sorted(policy.rollback.engine.items()):
-        texts = (text,) if isinstance(text, str) else text
-        if action == "enable":
-            yield {"engine": engine, "text": f"undo: {' '.join(texts)}"}
-        elif action not in NO_COMMAND:
-            mine = [one.removeprefix(f"{action}: ") for one in texts if one.startswith(f"{action}: ")]
-            yield {"engine": engine, "text": " ".join(mine or texts)}

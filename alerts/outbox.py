@@ -6,10 +6,10 @@ What was put in goes out, however long a receiver is away, and of one stream in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from alerts import canonical, delivery_rows, silence_rows, silences
+from alerts import canonical, delivery_rows, known_receivers, silence_rows, silences
 from alerts.delivery_rows import Attempt as Attempt
 from alerts.delivery_rows import Outcome as Outcome
 from alerts.due import due_flips as due_flips
@@ -21,10 +21,12 @@ from queries import files
 from queries.store import Store, Transaction
 
 TEST_FLIP = "test"
+LONGEST_HELD = timedelta(days=1)  # a clock that was set back holds nobody up for longer
 _STOPPED = """
 select coalesce(arg_max(outcome, rowid) = 'gone', false) as stopped
 from deliveries where receiver = $receiver and outcome in ('gone', 'delivered')
 """
+_HELD = "select max(held_until) as held_until from deliveries where receiver = $receiver and held_until is not null"
 _AGAIN = """
 update deliveries set next_attempt_at = $now from incoming
 where deliveries.delivery_id = incoming.delivery_id and deliveries.next_attempt_at > $now
@@ -58,12 +60,21 @@ def webhook_id(flip_id: str, receiver: str) -> str:
     return f"msg_{canonical.digest([flip_id, receiver])[:32]}"
 
 
-def put_in(store: Store, receiver: Receiver, newest_watermark: datetime, now: datetime, *, caught_up: bool) -> int:
-    """Stores what is due as pending, before any attempt; gives how many. A receiver that is gone gets nothing new."""
-    if not due_flips(store, receiver, newest_watermark, now, caught_up=caught_up) or stopped(store, receiver.name):
+def put_in(store: Store, receiver: Receiver, newest_watermark: datetime, now: datetime, *, caught_up: bool, is_new: bool = False) -> int:
+    """Stores what is due as pending, before any attempt; gives how many. A receiver that is gone gets nothing new.
+
+    One that `is_new` gets what stands, and is noted as known.
+    """
+    is_new = is_new and caught_up
+    due = due_flips(store, receiver, newest_watermark, now, caught_up=caught_up, is_new=is_new)
+    if not is_new and (not due or stopped(store, receiver.name)):
         return 0
     with store.write() as transaction:
-        due = due_flips(transaction, receiver, newest_watermark, now, caught_up=caught_up)
+        if is_new:
+            known_receivers.know(transaction, receiver.name, now)
+        if not due or stopped(store, receiver.name):
+            return 0
+        due = due_flips(transaction, receiver, newest_watermark, now, caught_up=caught_up, is_new=is_new)
         _call_up(transaction, receiver.name, due, now)
         rows = [delivery_rows.pending(flip_id, webhook_id(flip_id, receiver.name), receiver.name, 0, now) for flip_id in due]
         return delivery_rows.insert(transaction, rows)
@@ -97,7 +108,13 @@ def waiting(store: Store, receiver: str, now: datetime | None = None) -> list[Wa
 
 def stopped(store: Store, receiver: str) -> bool:
     """Whether a receiver answered 410 and nothing has got through to it since."""
-    return bool(store.rows(_STOPPED, {"receiver": receiver})[0]["stopped"])
+    return bool(store.unchanged_rows("deliveries", _STOPPED, {"receiver": receiver})[0]["stopped"])
+
+
+def held_until(store: Store, receiver: str, now: datetime) -> datetime | None:
+    """Until when a receiver wants nothing, as it said with Retry-After; None where it may be sent to. It may ask for a day at most."""
+    found: datetime | None = store.unchanged_rows("deliveries", _HELD, {"receiver": receiver})[0]["held_until"]
+    return found if found is not None and now < found <= now + LONGEST_HELD else None
 
 
 def record(store: Store, item: Waiting, receiver: str, attempt: Attempt) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
 
 from alerts import canonical, turns
 from alerts.chain import Policy
+from alerts.closings import Closings
 from alerts.effects import Effects
 from alerts.notice import Flip
 from alerts.standing import Judgment, Standing, after
@@ -35,13 +37,19 @@ CURRENT: dict[str, pl.DataType] = {
 class Outcome:
     """Where every stream stands by now, and what is to be written of it."""
 
-    def __init__(self, known: dict[Key, Stream], written: dict[Key, datetime], policies: Mapping[str, Policy]) -> None:
+    def __init__(
+        self,
+        known: dict[Key, Stream],
+        written: dict[Key, datetime],
+        policies: Mapping[str, Policy],
+        removed: Mapping[tuple[str, str], datetime] = MappingProxyType({}),
+    ) -> None:
         self.known = known
         self.written = written
         self.verdicts: list[tuple[Any, ...]] = []
         self.current: dict[Key, tuple[Any, ...]] = {}
         self.flips: list[tuple[Flip, Effects]] = []
-        self._policies = policies
+        self._policies, self._removed = policies, removed
         self.off = {key for key, stream in known.items() if stream.standing.state != "on" and self._is_judged(key)}
 
     def _is_judged(self, key: Key) -> bool:
@@ -49,12 +57,26 @@ class Outcome:
         policy = self._policies.get(key.policy)
         return policy is not None and policy.lever == key.lever
 
+    def hush(self, ended: Closings) -> None:
+        """Notes what people are told no more: that its policy is in shadow now."""
+        for row in ended.flips:
+            key = Key(row["policy"], row["lever"], row["segment"])
+            if key in self.off:
+                stream = self.known[key]
+                self.known[key] = stream._replace(standing=stream.standing._replace(untold_since=row["decided_at"]))
+
     def before(self, key: Key, until: datetime) -> Standing | None:
-        """Where a stream stands; None where it has seen this block already."""
+        """Where a stream stands; None where it has seen this block already, or its policy was removed after it."""
         known = self.known.get(key)
         if known is None:
-            return Standing("on", until)
+            removed_at = self._removed.get((key.policy, key.lever)) if self._removed else None
+            return Standing("on", until) if removed_at is None or until > removed_at else None
         return known.standing if until > known.block_ended_at else None
+
+    def has_said(self, key: Key, reason_code: str) -> bool:
+        """Whether the latest judgment of a stream had this reason code."""
+        known = self.known.get(key)
+        return known is not None and known.said[2] == reason_code
 
     def opened(self, until: datetime) -> Iterator[Open]:
         """The recommendations that hold others back at a moment."""

@@ -12,8 +12,8 @@ from alerts.outbox import TEST_FLIP, Waiting
 from queries.store import Store
 
 LIMIT_BYTES = 20_000
-_SHED = ("causal_chain", "ledger", "rollback", "after_check", "evidence", "query")
-_LIMIT_TEXT = 1000
+_SHED = ("causal_chain", "ledger", "rollback", "steps", "after_check", "evidence", "query")
+_LIMIT_TEXT, _LIMIT_NAME = 1000, 100
 
 
 class Message(NamedTuple):
@@ -72,7 +72,11 @@ def _cut(data: dict[str, Any]) -> dict[str, Any]:
     """Without what names from traffic make long: they have no limit of their own, and what is not told at all is worse."""
     links = {name: link for name, link in (data.get("links") or {}).items() if len(link) <= _LIMIT_TEXT}
     segment = {key: _short(word, _LIMIT_TEXT // 4) for key, word in (data.get("segment") or {}).items()}
-    return {**data, "links": links, "segment": segment, "reason": _short(str(data.get("reason") or ""), _LIMIT_TEXT)}
+    how_to = {name: line for name, line in (data.get("how_to") or {}).items() if len(line) <= _LIMIT_TEXT}  # half a command is none
+    served = data.get("served_by") or {}
+    served_by = {**served, "replicas": [_short(name, _LIMIT_NAME) for name in served["replicas"]]} if served else None
+    told = {"links": links, "segment": segment, "reason": _short(str(data.get("reason") or ""), _LIMIT_TEXT)}
+    return {**data, **told, **({"how_to": how_to, "served_by": served_by} if "how_to" in data else {})}
 
 
 def _short(text: str, limit: int) -> str:

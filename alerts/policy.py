@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator
 from importlib import resources
@@ -13,11 +14,16 @@ import msgspec
 from alerts.chain import Policy, PolicyError, Trigger
 from alerts.check import check
 from alerts.levers import unknown
-from alerts.shape import describe, told
+from alerts.shape import describe, not_finite, shown, told
 
 __all__ = ["Policy", "PolicyError", "from_table", "is_policy", "load", "parse", "shipped", "shipped_files", "shipped_text"]
 
+_LINE, _TWICE = re.compile(r"\(at line (\d+), "), re.compile(r"Cannot declare \('(\w+)',\) twice")
 MOST_CHARACTERS, MOST_DOTS = 100_000, 100  # a key of many parts takes time by their square to read: 20,000 take 9 s
+
+
+class TomlError(ValueError):
+    """A text that is no table: says where, or what of it is no number."""
 
 
 def load(path: Path) -> Policy:
@@ -27,7 +33,7 @@ def load(path: Path) -> Policy:
         PolicyError: the file cannot be read, lacks a part, or says what makes no sense; one line a problem.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # editors of some systems put a mark in front
     except (OSError, UnicodeDecodeError) as error:
         msg = f"{path}: cannot be read: {error}; takes a TOML file in UTF-8"
         raise PolicyError(msg) from error
@@ -40,15 +46,41 @@ def parse(text: str, where: str) -> Policy:
     Raises:
         PolicyError: as `load`.
     """
+    try:
+        return from_table(table(text), where)
+    except TomlError as error:
+        msg = f"{where}: {error}"
+        raise PolicyError(msg) from error
+
+
+def table(text: str) -> dict[str, Any]:
+    """The table of a TOML text that takes no long time to read, and whose numbers are finite.
+
+    Raises:
+        TomlError: it is none.
+    """
     if len(text) > MOST_CHARACTERS or any(line.count(".") > MOST_DOTS for line in text.splitlines()):
-        msg = f"{where}: takes at most {MOST_CHARACTERS} characters, and {MOST_DOTS} dots a line"
-        raise PolicyError(msg)
+        msg = f"takes at most {MOST_CHARACTERS} characters, and {MOST_DOTS} dots a line"
+        raise TomlError(msg)
     try:
         raw = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        msg = f"{where}: is not TOML: {error}"
-        raise PolicyError(msg) from error
-    return from_table(raw, where)
+        msg = f"is not TOML: {error}{_hint(str(error), text)}"
+        raise TomlError(msg) from error
+    for key, number in not_finite("", raw):
+        msg = f"{key} takes a finite number, got {number}"
+        raise TomlError(msg)
+    return raw
+
+
+def _hint(error: str, text: str) -> str:
+    """The line that an error names, and how a list of tables is written where one was written as a table."""
+    twice = _TWICE.search(error)
+    if twice:
+        return f"; each table of a list is written [[{twice[1]}]]"
+    line, lines = _LINE.search(error), text.splitlines()
+    number = int(line[1]) if line else 0
+    return f": {shown(lines[number - 1].strip())}" if 0 < number <= len(lines) else ""
 
 
 def from_table(raw: dict[str, Any], where: str) -> Policy:
@@ -99,13 +131,13 @@ def _convert(raw: dict[str, Any], where: str) -> Policy:
         if key not in hints:
             msg = f"{where}: {unknown('key', key, hints)}"
             raise PolicyError(msg)
+    missing = [field.name for field in msgspec.structs.fields(Policy) if field.required and field.name not in raw]
+    if missing:
+        raise PolicyError("\n".join(f"{where}: {name} is missing; it takes {describe(hints[name])}" for name in missing))
     parts: dict[str, Any] = {}
     for field in msgspec.structs.fields(Policy):
         if field.name in raw:
             parts[field.name] = _part(field.name, raw[field.name], hints[field.name], where)
-        elif field.required:
-            msg = f"{where}: {field.name} is missing; it takes {describe(hints[field.name])}"
-            raise PolicyError(msg)
     return Policy(**parts)
 
 

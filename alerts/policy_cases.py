@@ -22,12 +22,15 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta
 
+from alerts import policy
+from alerts.carried import CARRIED
 from alerts.case_effects import Given, effect
 from alerts.chain import Policy
+from alerts.check import LISTING
+from alerts.levers import Action, State, Verdict, unknown_of_many
 from alerts.playing import Play, Played
 from alerts.standing import NOTHING_SEEN, Seen
 from alerts.streams import BLOCK, Block
-from pipeline.metrics import judged
 
 BEGAN = datetime(2026, 1, 5, tzinfo=UTC)
 SEGMENT = '{"model":"case"}'
@@ -68,11 +71,17 @@ class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """What is to be said at a block, counted from 1; at the last where none is named. Only what is stated is held against it."""
 
     at: Count | None = None
-    verdict: Text | None = None
-    action: Text | None = None
+    verdict: Verdict | None = None
+    action: Action | None = None
     reason_code: Text | None = None
-    state: Text | None = None
+    state: State | None = None
     reason_has: Text | None = None
+    reason_lacks: Text | None = None
+
+    def __post_init__(self) -> None:
+        if all(getattr(self, name) is None for name in self.__struct_fields__ if name != "at"):
+            msg = "an expectation takes one at least of verdict, action, reason_code, state, reason_has, reason_lacks"
+            raise ValueError(msg)
 
 
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -116,13 +125,13 @@ def parse(text: str, where: str) -> Cases:
         CaseError: it is not TOML, a key is unknown or lacks, or an effect is of no metric.
     """
     try:
-        found = msgspec.toml.decode(text, type=Cases)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        found = msgspec.convert(policy.table(text), Cases)
+    except (msgspec.ValidationError, policy.TomlError) as error:
         msg = f"{where}: {error}"
         raise CaseError(msg) from error
     for key, metric in _metrics(found):
-        if metric not in judged():
-            msg = f"{where}: {key}: metric {metric!r} is unknown; takes the name of an effect such as net_itl_s"
+        if metric not in CARRIED:
+            msg = f"{where}: {key}: {unknown_of_many('metric', metric, CARRIED, LISTING)}"
             raise CaseError(msg)
     for case in found.cases:
         _check(case, f"{where}: {case.name!r}")
@@ -151,6 +160,8 @@ def _failed(expected: Expected, said: Mapping[int, Played], last: int) -> Failed
     wanted = {name: value for name in got if (value := getattr(expected, name)) is not None and value != got[name]}
     if expected.reason_has is not None and expected.reason_has not in judgment.reason:
         wanted, got = wanted | {"reason_has": expected.reason_has}, got | {"reason_has": "a reason without it"}
+    if expected.reason_lacks is not None and expected.reason_lacks in judgment.reason:
+        wanted, got = wanted | {"reason_lacks": expected.reason_lacks}, got | {"reason_lacks": "a reason that has it"}
     return Failed(at, wanted, got, judgment.reason) if wanted else None
 
 

@@ -13,7 +13,7 @@ Made from `alerts/policies/*.toml` by `make golden`; change those, not this page
 
 A policy is one lever's whole causal chain: what holds the traffic back, what makes the lever worth having, which budget it spends, what it
 is to bring, how it fails, what may not suffer, when it is no longer advised and how to go back. `leverwatch policy check FILE` refuses a
-file that lacks a part, names a metric that nobody measures, or whose parts do not hang together.
+file that lacks a part, names a metric that nobody measures, has a number or text out of its bounds, or whose parts do not hang together.
 
 - A **trigger** that holds for its blocks of five minutes advises its action. Where a control arm runs, a measured loss decides (`harm`),
   and a lost premise stands beside it; where none runs, the premise may decide, and the notice says that harm was not measured.
@@ -25,12 +25,41 @@ file that lacks a part, names a metric that nobody measures, or whose parts do n
 What is held against control is the treated arm: `x 1.02` is 2 % more than control has. Ratios are 0 to 1. A threshold's source is a figure
 that somebody published, arithmetic, or a judgment that says so.
 
+## What a threshold is held against
+
+`leverwatch policy metrics` lists the metrics that a policy may name, each with its unit, what a threshold on it may be, and which of these
+it is:
+
+| held against | metrics | a condition holds |
+|---|---|---|
+| control, by evidence | times per request and per token, percentiles, errors | once there is evidence that the gain is past the limit |
+| control, by its interval | `queue_s`, `gpu_s_per_output_token`, `quality` | where the whole interval (of quality: its noise) is past it |
+| threshold | what treated has alone, such as `acceptance_length` | where its value is past it; without a control, once that is evident |
+
+**Evidence, and not the gain that is shown.** The gain with its interval describes the last two hours and is looked at every five minutes;
+to act on it would be to be wrong far more often than it says. Evidence adds up over blocks and may be looked at at any time. It is kept for
+the gains -10, -5, -2, 0, 2, 5 and 10 %, and read at the nearest of these *at or beyond* the limit:
+
+| limit | from | read at |
+|---|---|---|
+| -2 % | `threshold = -0.02` on a gain, or `relative_to_control = 1.02` on a time | -2 % |
+| -3 % | `relative_to_control = 1.03` | -5 %: a loss of 4 % is past the limit, and never acted on |
+| +5 % | `threshold = 0.05` to turn on again | +5 % |
+| -25 % | `relative_to_control = 1.25` | evidence of -10 %, and the whole interval past -25 % |
+
+In numbers, with a limit of -2 %: a gain of -6 % (-30..+8 %) recommends where evidence says that it is below -2 %, and does not while
+evidence is short of that; so -6 % may be shown for an hour and nothing is advised. A gain of -1.5 % (-1.9..-1.1 %) never does, however sure
+it is. Before evidence can be had (how much blocks vary by themselves takes 4 hours or more of both arms) such a condition waits: the
+verdict is `insufficient`, the code `unscaled`. Where control's replicas differ by themselves, the limit moves outward by as much, and the
+reason says so. Without a control arm, see [switchback.md](switchback.md).
+
 ## One's own policies
 
 `[alerts] policies = "DIR"` in `leverwatch.toml` names a folder of one's own: each `.toml` file in it is a policy. One with the `name` of a
 shipped policy takes its place, any other joins; two policies may be on one lever and metric. `shadow = true` judges without telling
 anybody. A file that cannot be used keeps the server from starting, with the file, the key and what it takes: a policy that is silently left
-out would be worse. `x.cases.toml` beside `x.toml` holds cases for `leverwatch policy test`.
+out would be worse; so does a second file with the same `name`. `x.cases.toml` beside `x.toml` holds cases for `leverwatch policy
+test`.
 """
 SIGNS = {"above": ">", "below": "<"}
 

@@ -144,7 +144,7 @@ def _told(
     worse_by = (mine - theirs) if suite.better == "lower" else (theirs - mine)
     said = (
         f"quality in {suite.name}: {mine:.4g} with {setting} ({_runs(len(treated))}) against {theirs:.4g} of the original "
-        f"({_runs(len(original))}), {_change(worse_by)} where its repeats differ by {noise:.2g}"
+        f"({_runs(len(original))}), {_change(worse_by)} where repeats of it differ by up to {noise:.2g}"
     )
     if not theirs or (not noise and worse_by > 0):
         said += "; the original scores 0, and no ratio is of that" if not theirs else ": repeats that are all alike show no noise"

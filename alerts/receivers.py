@@ -19,7 +19,7 @@ DEFAULT_SCHEDULE_S = (5.0, 300.0, 1800.0, 7200.0, 18000.0, 36000.0, 50400.0, 720
 GROUP_WAIT_S = 30.0
 GROUPS = ("lever", "policy", "severity", *CELL_SEGMENT_KEYS)
 SEVERITIES = ("info", "warning", "critical")
-_COMMON = ("name", "kind", "levers", "segments", "severity", "retry_schedule_s", "heartbeat_s")
+_COMMON = ("name", "kind", "levers", "segments", "severity", "standing", "retry_schedule_s", "heartbeat_s")
 MOST_WAIT_S = 31_536_000.0  # a year: moments stay such that a calendar has them
 Wait = Annotated[float, Meta(ge=0.0, le=MOST_WAIT_S)]
 
@@ -65,6 +65,9 @@ class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         Meta(description="only about a segment that has all keys of one of these; values may hold `*` and `?`; unset: all"),
     ] = ()
     severity: Annotated[Literal["critical", "warning", "info"], Meta(description="only notices as severe as this, or more")] = "info"
+    standing: Annotated[
+        bool, Meta(description="whether a receiver that is new hears what is recommended already; what is decided later it hears anyway")
+    ] = True
     group_wait_s: Annotated[
         Wait | None, Meta(description="seconds in which a chat's or mail's notices are gathered into one message; unset: 30")
     ] = None

@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import NamedTuple
 
-from alerts import turns
+from alerts import shadow, soundness, turns
 from alerts.chain import Policy
 from alerts.effects import Effects
 from alerts.judge import judge
@@ -45,7 +45,7 @@ def judged(
     `standing` are the recommendations of before; those of streams that are due now count as they are after it. `quick` holds what
     is said of some of them, by number, where that is known already.
     """
-    said = [quick.get(number) or judge(one.policy, one.effects, one.before, until, one.seen) for number, one in enumerate(due)]
+    said = [quick.get(number) or _judged(one, until) for number, one in enumerate(due)]
     opened = _opened(due, said, standing, until)
     wanting = {number: one for number, one in enumerate(due) if turns.wants(one.before, said[number])}
     if wanting:
@@ -54,6 +54,15 @@ def judged(
         for one, judgment in turns.one_at_a_time(asked, opened, interacts):
             said[places[one.policy.name, one.segment]] = judgment
     return _widened(due, said, opened, interacts, until, widening) if widening else said
+
+
+def _judged(one: Due, until: datetime) -> Judgment:
+    """What is said of one stream by itself; it is frozen where its numbers cannot be reckoned with, so that the others are judged."""
+    try:
+        said = judge(one.policy, one.effects, one.before, until, one.seen)
+    except (ArithmeticError, ValueError) as error:
+        return soundness.frozen(one.before, f"its numbers cannot be reckoned with: {type(error).__name__}: {error}")
+    return shadow.left(one.policy, one.before, said, until)
 
 
 def hour_of(lever: str, segment: str) -> int:
@@ -66,7 +75,7 @@ def _opened(due: Sequence[Due], said: Sequence[Judgment], standing: Iterable[Ope
     now = {(one.policy.name, one.segment) for one in due}
     kept = [one for one in standing if (one.policy.name, one.segment) not in now]
     for one, judgment in zip(due, said, strict=True):
-        if one.before.state == judgment.state == "off_recommended":
+        if one.before.state == judgment.state == "off_recommended" and one.before.untold_since is None:
             there = after(one.before, judgment, until)
             if turns.is_open(there, one.policy, until):
                 kept.append(Open(one.policy, one.segment, there.state_since, there.advised or "disable"))

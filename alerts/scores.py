@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from alerts import wording
 from alerts.chain import Policy
 from alerts.quality import ORIGINAL, Reading, Scores, Suite, compare, worst
 from alerts.settings import InUse, in_use
@@ -56,9 +57,9 @@ class Evaluated:
         of = f" of {named}" if named else ""
         if scored:
             others = ", ".join(sorted({setting for _, setting in scored}))
-            said = f"quality not measured: {gate.kind} scores{of} are of {others}, in use is {', '.join(sorted(used))}"
+            said = f"quality not measured: {of.strip() or 'what'} is scored with {others}, in use is {', '.join(sorted(used))}"
         else:
-            said = f"quality not measured: no {gate.kind} scores of {policy.lever}{of} in {gate.suite!r}"
+            said = f"quality not measured: no score of {wording.plain(policy.lever)}{of} in the suite {gate.suite} yet"
         return Reading("not_measured", said)
 
 

@@ -1,4 +1,4 @@
-"""Rows of the alerts' tables in, the same ready for JSON out: times with Z, segment and notice as objects."""
+"""Rows of the alerts' tables in, the same ready for JSON out: times with Z; segment, notice and counts as objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from alerts import wording
 from alerts.silences import Silence
 
-_OBJECTS = ("segment", "notice")
+_OBJECTS = ("segment", "notice", "counts")
 
 
 def shown(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ class Standing(NamedTuple):
 
     `cause` is the reason code that turned it off and `advised` the action that was advised then, or with `enable` that it may come back;
     `confirmed_at` is the last block whose numbers said so. `counts` are the blocks in a row that each gate and each advice has held.
+    `untold_since` is since when what stands has been in the shadow, where nobody was told of it; None where it was told, or nothing stands.
     """
 
     state: State
@@ -28,13 +29,15 @@ class Standing(NamedTuple):
     advised: Action | None = None
     confirmed_at: datetime | None = None
     counts: Mapping[str, int] = NO_COUNTS
+    untold_since: datetime | None = None
 
 
 class Judgment(NamedTuple):
     """What one block's end says. The state changed where `state` differs from the standing's.
 
     `is_confirmed`: the numbers of this block speak for the recommendation that stands. `is_raised`: a recommendation that stood asks for
-    something else now. `is_widened`: more traffic is advised.
+    something else now, or people are told of it at last. `is_widened`: more traffic is advised. `cause` is what turned the stream off,
+    where that is another than the reason code of what is raised.
     """
 
     verdict: Verdict
@@ -48,6 +51,7 @@ class Judgment(NamedTuple):
     is_confirmed: bool = False
     is_raised: bool = False
     is_widened: bool = False
+    cause: str | None = None
 
 
 class Seen(NamedTuple):
@@ -73,8 +77,9 @@ NOTHING_SEEN = Seen()
 def after(before: Standing, judgment: Judgment, decided_at: datetime | None = None) -> Standing:
     """Where a stream stands after a judgment; what turned it off is remembered until it is on again."""
     cause, advised, confirmed_at = before.cause, before.advised, before.confirmed_at
-    if judgment.is_raised or (judgment.state == "off_recommended" and before.state != "off_recommended"):
-        cause, advised = judgment.reason_code, judgment.action
+    is_opened = judgment.state == "off_recommended" and (judgment.is_raised or before.state != "off_recommended")
+    if is_opened:
+        cause, advised = judgment.cause or judgment.reason_code, judgment.action
     elif judgment.state == "probation":
         waits = judgment.action == "enable" or (judgment.reason_code == "stale" and before.advised == "enable")
         advised = "enable" if waits else None
@@ -82,6 +87,6 @@ def after(before: Standing, judgment: Judgment, decided_at: datetime | None = No
         cause, advised, confirmed_at = "", None, None
     if judgment.is_confirmed:
         confirmed_at = decided_at or judgment.state_since
-    return Standing(
-        judgment.state, judgment.state_since, judgment.streak, judgment.reason_code, cause, advised, confirmed_at, judgment.counts
-    )
+    untold_since = None if judgment.is_raised or judgment.state != before.state else before.untold_since
+    code, counts = judgment.reason_code, judgment.counts
+    return Standing(judgment.state, judgment.state_since, judgment.streak, code, cause, advised, confirmed_at, counts, untold_since)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
+from types import MappingProxyType
 from typing import NamedTuple
 
 import polars as pl
@@ -21,13 +22,18 @@ NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 _CURRENT = """
 select c.policy, c.lever, c.segment, c.verdict, c.action, c.reason_code, c.block_ended_at, c.state, c.state_since, c.streak,
-    coalesce(c.cause, f.cause, '') as cause, coalesce(c.advised, f.advised) as advised, c.confirmed_at, c.counts
+    coalesce(c.cause, f.cause, '') as cause, coalesce(c.advised, f.advised) as advised, c.confirmed_at, c.counts, n.untold_since
 from current_verdicts c
 left join (
     select policy, lever, segment, arg_max(json_extract_string(notice, '$.reason_code'), decided_at) as cause,
         coalesce(arg_max(action, decided_at), 'disable') as advised
     from flips where state_after = 'off_recommended' group by all
 ) f on c.cause is null and c.state = 'off_recommended' and f.policy = c.policy and f.lever = c.lever and f.segment = c.segment
+left join (
+    select policy, lever, segment, max(decided_at) as untold_since
+    from flips where action is distinct from 'widen' group by all
+    having arg_max(coalesce(shadow, false) or (action is not distinct from 'hold' and state_after = state_before), decided_at)
+) n on c.state in ('off_recommended', 'probation') and n.policy = c.policy and n.lever = c.lever and n.segment = c.segment
 """
 _WRITTEN = """
 select policy, lever, segment, max(decided_at) as written_at from verdicts where decided_at > $since group by all
@@ -94,21 +100,28 @@ def listed(store: Store) -> dict[str, str]:
     return {row["policy"]: row["body"] for row in store.rows("select policy, body from policies")}
 
 
-def newest(store: Store) -> dict[str, datetime]:
-    """The newest block that each policy has judged."""
-    rows = store.rows("select policy, max(block_ended_at) as newest from current_verdicts group by all")
-    return {row["policy"]: row["newest"] for row in rows}
+def newest(store: Store) -> dict[tuple[str, str], datetime]:
+    """The newest block that each policy has judged, by its name and lever."""
+    rows = store.rows("select policy, lever, max(block_ended_at) as newest from current_verdicts group by all")
+    return {(row["policy"], row["lever"]): row["newest"] for row in rows}
 
 
-def starts(policies: Iterable[Policy], newest: Mapping[str, datetime], listed: Container[str]) -> dict[str, datetime]:
+def starts(
+    policies: Iterable[Policy],
+    newest: Mapping[tuple[str, str], datetime],
+    listed: Container[str],
+    removed: Mapping[tuple[str, str], datetime] = MappingProxyType({}),
+) -> dict[str, datetime]:
     """For each lever, the block from which on one of its policies has not judged.
 
-    A policy that was there in the last run and has no stream had nothing to judge up to that run's newest block.
+    A policy that was there in the last run and has no stream had nothing to judge up to that run's newest block. One that was `removed` and
+    is back goes on from there: what it said before is over.
     """
     horizon = max(newest.values(), default=NEVER)
     levers: dict[str, datetime] = {}
     for policy in policies:
-        start = newest.get(policy.name, horizon if policy.name in listed else NEVER)
+        key = policy.name, policy.lever
+        start = newest.get(key) or removed.get(key) or (horizon if policy.name in listed else NEVER)
         levers[policy.lever] = min(levers.get(policy.lever, start), start)
     return levers
 
@@ -164,7 +177,8 @@ def _stream(
     advised: Action | None,
     confirmed_at: datetime | None,
     counts: str | None,
+    untold_since: datetime | None,
 ) -> Stream:
     counted = json.loads(counts) if counts else NO_COUNTS
-    standing = Standing(state, state_since, streak, reason_code, cause, advised, confirmed_at, counted)
+    standing = Standing(state, state_since, streak, reason_code, cause, advised, confirmed_at, counted, untold_since)
     return Stream(standing, (verdict, action, reason_code), block_ended_at)

@@ -41,12 +41,13 @@ class Question(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """A question with what it gave: its columns, the hash of its rows, and where the columns it reads came from."""
+    """A question with what it gave: its columns, the hash of its rows, where the columns it reads came from, and of which metric."""
 
     question: Question
     columns: tuple[str, ...]
     result_hash: str
     provenance: Mapping[str, str]
+    metric: str = ""
 
 
 def question(lever: str, segment: str, effect: Effect) -> Question:
@@ -94,7 +95,7 @@ def ask(store: Store, lever: str, segment: str, effect: Effect) -> Sums | None:
         return None
     asked = question(lever, segment, effect)
     frame = store.frame(asked.sql, asked.params)
-    return Sums(asked, tuple(frame.columns), result_hash(frame), _provenance(store, lever, segment, effect))
+    return Sums(asked, tuple(frame.columns), result_hash(frame), _provenance(store, lever, segment, effect), effect.metric)
 
 
 def result_hash(frame: pl.DataFrame) -> str:

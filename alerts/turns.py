@@ -18,6 +18,7 @@ from alerts.traffic import Traffic
 from alerts.view import WAITS
 
 Interacting = Mapping[str, frozenset[str]]
+MOST_NAMED = 3
 
 
 class Open(NamedTuple):
@@ -53,15 +54,15 @@ class Wanting(NamedTuple):
 
 
 def wants(before: Standing, judgment: Judgment) -> bool:
-    """Whether a judgment recommends what was not recommended before: to change something, or to turn a lever on again."""
+    """Whether a judgment recommends what people were not told before: to change something, or to turn a lever on again."""
     if judgment.state == before.state:
-        return False
+        return judgment.is_raised and before.untold_since is not None
     return judgment.state == "off_recommended" or (judgment.state == "probation" and judgment.action == "enable")
 
 
 def is_open(standing: Standing, policy: Policy, until: datetime) -> bool:
     """Whether a stream's recommendation holds others back: it stands, people are told of it, and it has not expired."""
-    if standing.state != "off_recommended" or policy.shadow:
+    if standing.state != "off_recommended" or policy.shadow or standing.untold_since is not None:
         return False
     return until - standing.state_since < timedelta(seconds=policy.expires_after_s)
 
@@ -77,15 +78,18 @@ def interacting(policies: Iterable[Policy]) -> Interacting:
 
 
 def one_at_a_time(wanting: Sequence[Wanting], standing: Iterable[Open], interacts: Interacting) -> list[tuple[Wanting, Judgment]]:
-    """Each judgment as it may be made: itself, or `conflicted` where one of an interacting lever on the same traffic goes first."""
+    """Each judgment as it may be made: itself, or `conflicted` where one of an interacting lever on the same traffic goes first.
+
+    Quality waits for nobody: answers that are worse are worse, whatever else is to be changed on that traffic.
+    """
     opened, said = traffic_of(standing), []
     for one in _in_order(wanting):
         others = opened.of(sorted(interacts.get(one.policy.lever, ())), one.segment)
-        if others:
-            first = min(others, key=lambda each: (each.since, each.policy.lever, each.policy.name, each.segment))
-            said.append((one, _waiting(one, first)))
+        others.sort(key=lambda each: (each.since, each.policy.lever, each.policy.name, each.segment))
+        if others and not isinstance(one.trigger, Quality):
+            said.append((one, _waiting(one, others[0])))
             continue
-        said.append((one, one.judgment))
+        said.append((one, _beside(one, others) if others else one.judgment))
         if not one.policy.shadow:
             told = Open(one.policy, one.segment, one.judgment.state_since, one.judgment.action, one.gain, one)
             opened.add(one.policy.lever, one.segment, told)
@@ -135,6 +139,14 @@ def _class(one: Wanting) -> tuple[bool, bool]:
 
 def _rank(one: Wanting) -> tuple[tuple[bool, bool], float, str, str, str]:
     return _class(one), 0.0 if one.gain is None else one.gain, one.policy.lever, one.policy.name, one.segment
+
+
+def _beside(one: Wanting, others: Sequence[Open]) -> Judgment:
+    """A judgment that does not wait, and says what else is recommended on its traffic."""
+    known = [f"{other.policy.lever} ({other.advised}) since {wording.utc(other.since)} on {other.segment}" for other in others[:MOST_NAMED]]
+    more = [f"{len(others) - MOST_NAMED} more"] if len(others) > MOST_NAMED else []
+    reason = f"{one.judgment.reason}; quality waits for nobody; recommended on this traffic too: {', '.join([*known, *more])}"
+    return one.judgment._replace(reason=reason)
 
 
 def _waiting(one: Wanting, first: Open) -> Judgment:

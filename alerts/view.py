@@ -85,7 +85,11 @@ def lacking(policy: Policy, benefit: Effect | None, effects: Effects) -> tuple[V
 
 
 def counted(view: View, before: Standing, among: tuple[Trigger, ...]) -> tuple[Trigger, int] | None:
-    """(the trigger whose blocks are counted, how many there are with this one): one that was being counted goes on, else the first."""
+    """(the trigger whose blocks are counted, how many there are with this one): one that was being counted goes on, else the first.
+
+    Quality goes before all others, and before what was being counted: else it would wait for whatever that waits for.
+    """
+    among = tuple(trigger for trigger in among if isinstance(trigger, Quality)) or among
     for trigger in among:
         code = code_of(view.policy, trigger)
         if before.reason_code in (code + PENDING, code + WAITS):

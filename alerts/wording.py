@@ -9,18 +9,47 @@ from alerts.effects import Effect
 from alerts.standing import Standing
 from pipeline.metrics import Metric, judged
 
-_CAPITALS = {"itl": "ITL", "tpot": "TPOT", "ttft": "TTFT", "e2e": "E2E", "kv": "KV"}
+_CAPITALS = {"itl": "ITL", "tpot": "TPOT", "ttft": "TTFT", "e2e": "E2E", "kv": "KV", "gpu": "GPU"}
+_NAMES = {
+    "quality": "quality score",
+    "queue_s": "time in the queue",
+    "conditional_acceptance_at_1": "acceptance of the first draft",
+    "conditional_acceptance_at_2": "acceptance of the second draft after an accepted first",
+    "gpu_s_per_output_token": "GPU time per output token",
+    "preemptions_per_1k_requests": "preemptions per 1,000 requests",
+    "kv_usage": "KV cache in use",
+    "skipped_of_attainable": "share skipped of the prompt tokens that could be",
+    "attainable_skip_ceiling": "share of the prompt tokens that could be skipped",
+    "kv_transfer_exposed_share": "share of the KV transfer that requests wait for",
+    "queue_share": "queue's share of the request's time",
+    "transfer_share": "transfer's share of the request's time",
+    "prefill_share": "prefill's share of the request's time",
+    "transfer_to_prefill_ratio": "transfer time over prefill time",
+    "handover_to_prefill_ratio": "handover time over prefill time",
+    "affinity_load_spread": "spread of load between replicas",
+}
+"""Metrics whose own name does not read as words."""
+LEAST_MS = 0.01
 
 
 @functools.lru_cache(maxsize=256)
 def label(metric: str) -> str:
     """A metric's name in running text: `net_itl_s` gives `net ITL`, `ttft_s_p95` gives `TTFT p95`."""
+    if metric in _NAMES:
+        return _NAMES[metric]
     return " ".join(_CAPITALS.get(word, word) for word in metric.removesuffix("_s").replace("_s_p", "_p").split("_"))
 
 
+def plain(name: str) -> str:
+    """A lever's or an action's name in running text: `lower_degree` gives `lower degree`."""
+    return name.replace("_", " ")
+
+
 def value(number: float, unit: str) -> str:
-    """A value with its unit, three digits: times below 1 s in ms, ratios in percent."""
+    """A value with its unit, three digits: times below 1 s in ms, in hundredths at least; ratios in percent."""
     if unit in ("s", "s/token"):
+        if abs(number) * 1000 < LEAST_MS:
+            return "0 ms"
         return f"{_digits(number * 1000)} ms" if abs(number) < 1 else f"{_digits(number)} s"
     return f"{_digits(number * 100)} %" if unit == "ratio" else _digits(number)
 
@@ -55,17 +84,6 @@ def basis(effect: Effect) -> str:
     return f"basis {effect.basis}" + (f" ({effect.note})" if effect.note else "")
 
 
-def since_turn(effect: Effect) -> str:
-    """What is known of a lever that may have become worse: `gain -24 % since it turned, 9 blocks ago`; empty where it has not."""
-    if not effect.turned_blocks or effect.turned_gain is None:
-        return ""
-    return f"gain {percent(effect.turned_gain)} % since it turned, {blocks(effect.turned_blocks)} ago"
-
-
-NEWEST_SHOW = "the newest blocks show it, of which this window has few"
-"""Said of a gain that is evident, where the window of two hours still holds what was before."""
-
-
 def unconfirmed(before: Standing) -> str:
     """`; recommended since ..., not confirmed since ...`: of a recommendation whose numbers cannot be read; empty where none stands."""
     if before.state != "off_recommended" or before.confirmed_at is None:
@@ -74,8 +92,10 @@ def unconfirmed(before: Standing) -> str:
 
 
 def against_threshold(metric: Metric, number: float, threshold: float) -> str:
-    """One arm's value beside its threshold: `acceptance length 1.1 against a threshold of 1.25`."""
-    return f"{label(metric.name)} {value(number, metric.unit)} against a threshold of {value(threshold, metric.unit)}"
+    """One arm's value beside its threshold: `acceptance length 1.1, below the threshold of 1.25`."""
+    mine, other = value(number, metric.unit), value(threshold, metric.unit)
+    side = "at" if number == threshold else "above" if number > threshold else "below"
+    return f"{label(metric.name)} {mine}, {'just ' if mine == other and side != 'at' else ''}{side} the threshold of {other}"
 
 
 def low_coverage(effect: Effect, needed: float) -> str:

@@ -9,20 +9,28 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from alerts import canonical
+from alerts import canonical, closings
 from alerts.chain import Policy
+from alerts.closings import Closings
 from alerts.outcome import CURRENT, VERDICTS, Outcome
 from queries.store import Store, Transaction
 
 _TIME = pl.Datetime("us", "UTC")
 
 
-def write(store: Store, policies: Sequence[Policy], outcome: Outcome, flips: list[dict[str, Any]], loaded_at: datetime | None) -> int:
+def write(
+    store: Store,
+    policies: Sequence[Policy],
+    outcome: Outcome,
+    flips: list[dict[str, Any]],
+    loaded_at: datetime | None,
+    ended: Closings = closings.NOTHING,
+) -> int:
     """All rows of one run in one transaction, and their number; no transaction where there is nothing to write.
 
-    `loaded_at` is set where the set of policies has changed.
+    `loaded_at` is set where the set of policies has changed; `ended` is what is over because of that.
     """
-    if loaded_at is None and not outcome.current:
+    if loaded_at is None and not outcome.current and not ended:
         return 0
     rows = 0
     with store.write() as transaction:
@@ -37,6 +45,7 @@ def write(store: Store, policies: Sequence[Policy], outcome: Outcome, flips: lis
             )
         if outcome.current:
             rows += replace_current(transaction, pl.DataFrame(list(outcome.current.values()), schema=CURRENT, orient="row"))
+        rows += closings.write(transaction, ended)
     return rows
 
 
@@ -66,6 +75,7 @@ def _write_policies(transaction: Transaction, policies: Sequence[Policy], loaded
             "owner": policy.owner,
             "body": texts[policy.name],
             "loaded_at": loaded_at,
+            "shadow": policy.shadow,
         }
         for policy in policies
     ]

@@ -63,7 +63,8 @@ def _rows(
         own = {"metric": metric, "n_b": np.where(has_control, 400, 0), "value_a": 0.02, "basis": np.where(has_control, "control", "none")}
         known = {"value_b": 0.024, "gain": middle, "gain_low": middle - 0.05, "gain_high": middle + 0.05}
         frame = pl.DataFrame(common | own | known | {"arm_b": "control", "control": has_control, "permission": "rotates", "tests": n})
-        logged = [pl.Series("evidence_below", logs.tolist()), pl.Series("evidence_above", (-logs).tolist())] if metric in COMPARED else []
+        is_logged = metric in (*COMPARED, *TAILS)
+        logged = [pl.Series("evidence_below", logs.tolist()), pl.Series("evidence_above", (-logs).tolist())] if is_logged else []
         frame = frame.with_columns(*logged)
         of_control = ["value_b", "gain", "gain_low", "gain_high", "arm_b", "permission", *(one.name for one in logged)]
         yield frame.with_columns(pl.when("control").then(pl.col(name)).alias(name) for name in of_control).drop("control")

@@ -45,7 +45,7 @@ class Choice:
 
     @property
     def judged_until(self) -> datetime:
-        """Until when blocks count: without an end of its own, the period ends with the newest block, whose end the data has only reached."""
+        """Until when blocks count: a period without an end of its own ends with the newest block, whose end the data has only reached."""
         return self.until if self.until_text else self.until + BLOCK
 
     @property

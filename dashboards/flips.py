@@ -41,6 +41,7 @@ class Flip:
     reason: str
     css: str
     steps: Steps
+    is_shadow: bool = False
     deliveries: list[Delivery] = field(default_factory=list)
 
 
@@ -69,8 +70,9 @@ def _flip(row: Mapping[str, Any], now: datetime) -> Flip:
         row["decided_at"],
         theme.clock(row["decided_at"], now),
         row["reason"],
-        "bad" if after == "off_recommended" else "good" if after == "on" else "quiet",
+        "quiet" if row["is_shadow"] else "bad" if after == "off_recommended" else "good" if after == "on" else "quiet",
         steps(row["flip_id"], json.loads(row["notice"]), after),
+        row["is_shadow"],
     )
 
 

@@ -25,6 +25,7 @@ from leverwatch import (
     house_api,
     known_parameters,
     lever_api,
+    policies_api,
     prometheus_page,
 )
 from leverwatch.engine_room import EngineRoom
@@ -56,6 +57,7 @@ def pages(
     application.include_router(calibration_api.router(room))
     application.include_router(lever_api.router(room))
     application.include_router(backtest_api.router(room))
+    application.include_router(policies_api.router(room.sources))
     if receiving is not None:
         application.include_router(collectors.api.evaluations_router(receiving.door))
         application.include_router(addresses_api.router(receiving))

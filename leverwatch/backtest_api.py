@@ -43,7 +43,7 @@ def router(room: EngineRoom) -> APIRouter:
     @routes.post("/api/backtest", tags=["query"], openapi_extra=_DOCS)
     async def backtest(request: Request) -> Response:
         """What policies would have said: changes of verdict, recommendations, streams, and what history cannot say."""
-        body = await _body(request)
+        body = await answers.body(request, MOST_BODY_BYTES)
         return await run_in_threadpool(_answer, room, one, body)
 
     return routes
@@ -62,13 +62,3 @@ def _answer(room: EngineRoom, one: threading.Lock, body: bytes) -> Response:
         return answers.error("invalid", str(error))
     finally:
         one.release()
-
-
-async def _body(request: Request) -> bytes:
-    """The body, cut one byte beyond what is taken: a cut one is no JSON and is refused as such."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BODY_BYTES:
-            break
-    return bytes(body[: MOST_BODY_BYTES + 1])

@@ -78,7 +78,7 @@ def _text(named: str | Path) -> PolicyText:
             msg = f"{named}: is no file, and {error.args[0]}"
             raise PolicyError(msg) from error
     try:
-        return PolicyText(str(named), path.read_text(encoding="utf-8"))
+        return PolicyText(str(named), path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         msg = f"{named}: cannot be read: {error}; takes a policy's TOML file, or the name of a shipped one"
         raise PolicyError(msg) from error

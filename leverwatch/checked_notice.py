@@ -22,6 +22,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     as_of: datetime
     columns: tuple[str, ...]
     result_hash: str
+    metric: str = ""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,10 +53,11 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """What is checked of a notice; the rest of it is for people."""
+    """What a notice is checked by; `raw` is all of it, as it came."""
 
     lever: str
     segment: dict[str, str]
+    flip_id: str = ""
     policy: str = ""
     decided_at: datetime | None = None
     reason_code: str = ""
@@ -63,6 +65,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] | None = ()
     query: Query | None = None
     causal_chain: Chain | None = None
+    raw: dict[str, Any] = {}
 
 
 def notice(text: str | bytes, where: str) -> Notice:
@@ -75,7 +78,7 @@ def notice(text: str | bytes, where: str) -> Notice:
         found = msgspec.json.decode(text)
         if isinstance(found, list) and len(found) == 1:
             found = found[0]
-        return msgspec.convert(_data(found, where), Notice)
+        return msgspec.structs.replace(msgspec.convert(_data(found, where), Notice), raw=found)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         msg = f"{where}: is no notice: {error}; {TAKEN}"
         raise UnreadableNoticeError(msg) from error

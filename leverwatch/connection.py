@@ -117,6 +117,10 @@ class Connection(Protocol):
         """
         ...
 
+    def policies(self) -> list[dict[str, Any]]:
+        """What is judged by: one object a policy, with its `triggers`, its `text` and where that is `from`."""
+        ...
+
     def notices(self) -> Notices:
         """Silences and deliveries."""
         ...

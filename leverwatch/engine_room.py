@@ -17,7 +17,6 @@ import polars as pl
 import alerts.follow_up
 import alerts.run
 from alerts import debt
-from alerts.chain import Policy
 from collectors.load import Loader
 from collectors.spool import Spool
 from dashboards.compared import Compared, Comparison
@@ -74,10 +73,12 @@ class EngineRoom:
         self.measured: settle.Measure = functools.partial(
             measure.cells, by_tenant=config.segments.judge_by_tenant, metrics=metric_rows.with_slo(self.slo)
         )
-        self.policies = policies(config)
+        self.sources = policy_sources.sources(config.alerts.policies)
+        self.policies = [source.policy for source in self.sources]
         self.watched = watched(self.policies)
         self.schedule = ScheduleFile(Path(config.switchback.file) if config.switchback.file else None)
         self.base_url = config.alerts.base_url
+        self.is_server = False  # else another configuration than the server's may be read, which lacks policies of it
         self.taking_snapshot = threading.Lock()
         self._last_arrival = time.monotonic()
         self._rounds_unsealed = 0
@@ -192,7 +193,15 @@ class EngineRoom:
         before = since - jobs.BLOCK if since else None
         widening = functools.partial(lever_widening.ready, self.store) if live else None
         done = alerts.run.run(
-            self.store, self.policies, self.clock(), mark, caught_up=live, since=before, base_url=self.base_url, widening=widening
+            self.store,
+            self.policies,
+            self.clock(),
+            mark,
+            caught_up=live,
+            since=before,
+            base_url=self.base_url,
+            widening=widening,
+            closes=self.is_server,
         )
         if since:
             jobs.mark_judged(self.store)
@@ -284,13 +293,3 @@ def _opened(folder: Path, memory_limit: str, now: datetime) -> Store:
         raise
     snapshot.clear(store)
     return store
-
-
-def policies(config: Config) -> list[Policy]:
-    """The shipped policies, overridden or joined by those of the operator's own folder.
-
-    Raises:
-        ConfigError: the folder is not there.
-        PolicyError: a file that cannot be used.
-    """
-    return [source.policy for source in policy_sources.sources(config.alerts.policies)]

@@ -21,6 +21,7 @@ from leverwatch.explaining import explain
 from leverwatch.lever_calibration import calibrate
 from leverwatch.lever_questions import CHANGE, GAIN_ON, METRIC, WITHIN_HOURS
 from leverwatch.notice_desk_local import LocalNotices
+from leverwatch.policy_rows import policy_row
 from queries import report
 from queries.explain import LIMIT_KEYS
 from queries.results import SqlResult
@@ -102,6 +103,9 @@ class Local(Connection):
         self, policies: str | Path | Sequence[str | Path], since: str | datetime | None = None, until: str | datetime | None = None
     ) -> Backtest:
         return backtesting.tried(self.room.store, backtesting.texts(policies), since, until, self.room.clock())
+
+    def policies(self) -> list[dict[str, Any]]:
+        return [{**policy_row(source.policy, source.origin), "text": source.text} for source in self.room.sources]
 
     def notices(self) -> LocalNotices:
         return LocalNotices(self.room.store, self.room.clock, self.room.config.receivers)

@@ -22,8 +22,12 @@ class Notices(Protocol):
         """Begins a silence, asked for as with `POST /api/silences`. Raises ValueError for one that cannot be."""
         ...
 
+    def snooze(self, flip_id: str, asked: Mapping[str, Any]) -> Row:
+        """Holds one flip back for `for_s` seconds, by its id or the beginning of it. Raises ValueError where there is none."""
+        ...
+
     def end_silence(self, silence_id: str) -> Row:
-        """Ends a silence now. Raises ValueError where there is none of that id."""
+        """Ends a silence now, by its id or the beginning of it. Raises ValueError where there is none, or several begin so."""
         ...
 
     def deliveries(self, receiver: str | None = None, outcome: str | None = None, limit: int = 100) -> list[Row]:
@@ -50,6 +54,9 @@ class RemoteNotices(Notices):
 
     def silence(self, asked: Mapping[str, Any]) -> Row:
         return self._row("POST", "/api/silences", json=dict(asked))
+
+    def snooze(self, flip_id: str, asked: Mapping[str, Any]) -> Row:
+        return self._row("POST", f"/api/flips/{quote(flip_id, safe='')}/snooze", json=dict(asked))
 
     def end_silence(self, silence_id: str) -> Row:
         return self._row("DELETE", f"/api/silences/{quote(silence_id, safe='')}")

@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from alerts import dead_letters, outbox, shown, silence_rows, silences
+from alerts import dead_letters, outbox, shown, silence_reach, silence_rows, silences
 from alerts.levers import unknown
 from alerts.receivers import Receiver
+from alerts.silences import Silence
 from leverwatch.notice_desk import Notices, Row
 from queries import files
 from queries.store import Store
@@ -38,15 +39,19 @@ class LocalNotices(Notices):
             read = msgspec.convert(dict(asked), silences.Asked)
         except msgspec.ValidationError as error:
             raise NoticeError(str(error)) from error
-        return shown.silence(silence_rows.add(self._store, silences.planned(read, now, self._receivers)), now)
+        return self._added(silences.planned(read, now, self._receivers), now)
+
+    def snooze(self, flip_id: str, asked: Mapping[str, Any]) -> Row:
+        now = self._clock()
+        try:
+            read = msgspec.convert(dict(asked), silences.Snooze)
+        except msgspec.ValidationError as error:
+            raise NoticeError(str(error)) from error
+        return self._added(silences.snoozed(silence_rows.flip_of(self._store, flip_id), read, now), now)
 
     def end_silence(self, silence_id: str) -> Row:
         now = self._clock()
-        ended = silence_rows.end(self._store, silence_id, now)
-        if ended is None:
-            msg = f"there is no silence {silence_id!r}; `leverwatch silence list` has them"
-            raise NoticeError(msg)
-        return shown.silence(ended, now)
+        return shown.silence(silence_rows.end(self._store, silence_id, now), now)
 
     def deliveries(self, receiver: str | None = None, outcome: str | None = None, limit: int = 100) -> list[Row]:
         asked = {"receiver": receiver, "outcome": outcome, "limit": limit, "flip_id": None, "since": None, "until": None}
@@ -63,3 +68,7 @@ class LocalNotices(Notices):
         if receiver not in self._receivers:
             raise NoticeError(unknown("receiver", receiver, self._receivers))
         return {"receiver": receiver, **dead_letters.replay_all(self._store, receiver, self._clock())._asdict()}
+
+    def _added(self, silence: Silence, now: datetime) -> Row:
+        told = silence_reach.notes(self._store, silence_rows.add(self._store, silence))
+        return {**shown.silence(silence, now), "notes": told}

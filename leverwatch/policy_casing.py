@@ -12,6 +12,7 @@ from alerts.policy_cases import CaseError, Cases
 from leverwatch.backtesting import parsed, texts
 
 ENDS = ".cases.toml"
+HOW = "write cases there as those are that `leverwatch policy show speculation-net-itl --cases` prints; docs/policies-try.md says how"
 
 
 def cased(named: str) -> tuple[Policy, Cases]:
@@ -26,6 +27,18 @@ def cased(named: str) -> tuple[Policy, Cases]:
     policy = parsed(texts(f"{stem}.toml" if is_file else named))[0]
     where = f"{stem}{ENDS}" if is_file else _shipped(policy.name)
     return policy, policy_cases.parse(_text(where, is_file=is_file), where)
+
+
+def cases_text(name: str, origin: str) -> str:
+    """The text of the cases beside a policy, as it is listed: a shipped one, or `origin` is its file.
+
+    Raises:
+        CaseError: there are none.
+    """
+    if origin == "shipped":
+        return _text(_shipped(name), is_file=False)
+    path = origin.removesuffix(", overrides the shipped one")
+    return _text(f"{path.removesuffix('.toml')}{ENDS}", is_file=True)
 
 
 def _shipped(name: str) -> str:
@@ -43,9 +56,12 @@ def _beside(cases: str) -> str:
 
 
 def _text(where: str, *, is_file: bool) -> str:
+    folder = resources.files("alerts") / "policies"
     try:
-        folder = resources.files("alerts") / "policies"
-        return Path(where).read_text(encoding="utf-8") if is_file else (folder / where).read_text(encoding="utf-8")
+        return Path(where).read_text(encoding="utf-8-sig") if is_file else (folder / where).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        msg = f"{where}: there are no cases beside the policy; {HOW}"
+        raise CaseError(msg) from error
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"{where}: cannot be read: {error}; takes the cases of the policy beside it"
+        msg = f"{where}: cannot be read: {error}; takes the cases of the policy beside it, TOML in UTF-8"
         raise CaseError(msg) from error

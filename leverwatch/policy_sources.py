@@ -23,14 +23,19 @@ def sources(folder: str | Path | None = None) -> list[Source]:
 
     Raises:
         ConfigError: the folder is not there.
-        PolicyError: a file that cannot be used.
+        PolicyError: a file that cannot be used, or two of one name.
     """
     shipped = [Source(policy.parse(text, name), text, "shipped") for name, text in policy.shipped_files()]
     found = {source.policy.name: source for source in shipped}
+    own: dict[str, Path] = {}
     for path in _files(folder) if folder else ():
         read = policy.load(path)
-        overrides = found.get(read.name, Source(read, "", "")).origin == "shipped"
-        found[read.name] = Source(read, path.read_text(encoding="utf-8"), f"{path}, overrides the shipped one" if overrides else str(path))
+        if read.name in own:
+            msg = f"{path}: a second policy named {read.name!r}, after {own[read.name]}; takes one of a name"
+            raise policy.PolicyError(msg)
+        own[read.name] = path
+        text, overrides = path.read_text(encoding="utf-8-sig"), read.name in found
+        found[read.name] = Source(read, text, f"{path}, overrides the shipped one" if overrides else str(path))
     return list(found.values())
 
 

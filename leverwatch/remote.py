@@ -119,6 +119,10 @@ class Remote(Connection):
         asked = {"policies": msgspec.to_builtins(given), "since": _text(since), "until": _text(until)}
         return msgspec.json.decode(self._asked("POST", "/api/backtest", json=asked, timeout=BACKTEST_TIMEOUT_S).content, type=Backtest)
 
+    def policies(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._asked("GET", "/api/policies").json()
+        return rows
+
     def notices(self) -> RemoteNotices:
         return RemoteNotices(self._asked)
 

@@ -25,7 +25,7 @@ from collectors import decode, otlp_grpc
 from collectors.door import Door, reference_check
 from collectors.warm import warm
 from dashboards.security import Headed
-from leverwatch import allocator, app, deployment, exposure, not_http, serve_file, tls
+from leverwatch import allocator, app, deployment, exposure, not_http, policies_emptied, serve_file, tls
 from leverwatch.access_settings import Port
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
@@ -64,6 +64,8 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
     _listen(where.host, where.grpc_port, "--grpc-port").close()  # so that a taken port is told before the folder is made
     room = EngineRoom(folder, config, sql_behind_s=SQL_BEHIND_S)
     try:
+        policies_emptied.check(room.store, config.alerts.policies, room.policies)
+        room.is_server = True
         deployment.publish(room.store, config)
         asyncio.run(_Server(room, locks, web_socket, otlp_socket).run(announce))
     finally:

@@ -1,11 +1,12 @@
-"""A notice and a store to ask in, whether the sums behind the notice still hold out.
+"""A notice and a store to ask in, whether the notice is the flip that is stored, and whether the sums behind it still hold, out.
 
-A notice is a stranger's text: its SQL runs as any ad-hoc SQL does, in the sandbox, and what it says of itself is held against what today's
-code makes of its lever, segment and metric.
+A notice is a stranger's text: what it says is held against the flip of its id, and what today's code makes of that flip's lever, segment
+and metric. Where no such flip is stored its own SQL runs as any ad-hoc SQL does, in the sandbox, and its words stay unchecked.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
@@ -14,6 +15,7 @@ import polars as pl
 
 from alerts import sums, wording
 from alerts.effects import Effect, effect_name
+from leverwatch import checked_notice, stored_flip
 from leverwatch.checked_notice import Chain, Evidence, Notice, Query
 from leverwatch.connection import Connection
 from leverwatch.recomputing import Recomputed, recomputed
@@ -23,6 +25,8 @@ from queries.sandbox import SqlError
 
 Outcome = Literal["holds", "changed", "unknown"]
 MOST_ROWS = 1_000_000
+NOT_STORED = "this store has no flip"
+NO_ID = "it names no flip_id"
 CLOSE = 0.02  # of a gain: cells may have been settled a little before the sums were asked for
 _DROPPED = """
 select sum("rows")::bigint as "rows", string_agg(distinct reason, ', ' order by reason) as reasons
@@ -55,11 +59,26 @@ class _Answer(NamedTuple):
 
 
 def verify(notice: Notice, connection: Connection) -> Verified:
-    """Asks the notice's question again, in the sandbox, and says whether it holds.
+    """Holds each field of a notice against the flip that is stored of it, and asks that flip's question again, in the sandbox.
 
     Raises:
         ConnectError: there is nobody to ask.
     """
+    flip = stored_flip.stored(notice, connection)
+    if flip is None:
+        found = _sums(notice, connection)
+        unheld = f"{NOT_STORED} {notice.flip_id!r}" if notice.flip_id else NO_ID
+        outcome: Outcome = "unknown" if found.outcome == "holds" else found.outcome
+        return found._replace(outcome=outcome, reasons=(*found.reasons, f"{unheld}: what it says beside its sums cannot be checked"))
+    altered = stored_flip.otherwise(notice, flip)
+    found = _sums(checked_notice.notice(json.dumps(flip["notice"]), "the flip stored here"), connection)
+    if not altered:
+        return found
+    return found._replace(outcome="changed", reasons=(*altered, *found.reasons))
+
+
+def _sums(notice: Notice, connection: Connection) -> Verified:
+    """Whether the sums behind a notice are what they were, and give what it tells."""
     if notice.query is None:
         return Verified("unknown", ("the notice has no query: its segment is no set of columns, or what was compared was no control arm",))
     try:
@@ -79,7 +98,7 @@ def _judged(notice: Notice, connection: Connection, answer: _Answer) -> Verified
         return Verified("unknown", tuple(_gone(connection, answer.query)))
     reasons = [] if answer.is_same else list(_otherwise(notice, connection, answer))
     if answer.effect is None:
-        reasons.append("the metric's definition changed: of no metric of the notice does this version ask so")
+        reasons.append(_asked_otherwise(notice, answer.query))
     metric = answer.evidence.metric if answer.evidence else None
     now = recomputed(notice.lever, metric, answer.frame, answer.effect) if metric and answer.effect else None
     if now and answer.evidence and answer.is_same:
@@ -163,10 +182,28 @@ def _gone(connection: Connection, query: Query) -> Iterator[str]:
 
 
 def _apart(evidence: Evidence, now: Recomputed) -> Iterator[str]:
-    if evidence.gain is None or now.gain is None or abs(evidence.gain - now.gain) <= CLOSE:
-        return
-    told = f"{wording.percent(evidence.gain)} %", f"{wording.percent(now.gain)} %"
-    yield f"the notice says a gain of {told[0]} on {evidence.metric}, and its own sums give {told[1]}"
+    """What a notice tells of its decisive metric that its own sums do not give."""
+    if evidence.gain is not None and now.gain is not None and abs(evidence.gain - now.gain) > CLOSE:
+        told = f"{wording.percent(evidence.gain)} %", f"{wording.percent(now.gain)} %"
+        yield f"the notice says a gain of {told[0]} on {evidence.metric}, and its own sums give {told[1]}"
+    unit = judged()[evidence.metric].unit
+    for arm, said, is_so in (("treated", evidence.treated, now.treated), ("control", evidence.control, now.control)):
+        if said is not None and is_so is not None and abs(said - is_so) > CLOSE * max(abs(said), abs(is_so)):
+            yield f"the notice says {wording.value(said, unit)} of {arm}, and its own sums give {wording.value(is_so, unit)}"
+    for arm, counted, requests in (("treated", evidence.n_treated, now.n_treated), ("control", evidence.n_control, now.n_control)):
+        if abs(counted - requests) > max(1.0, CLOSE * max(counted, requests)):
+            yield f"the notice says {counted} requests of {arm}, and its own sums give {requests}"
+
+
+def _asked_otherwise(notice: Notice, query: Query) -> str:
+    """Why no metric of the notice is asked so today: the question is about something else than the notice, or the code asks otherwise."""
+    asked = {name.removeprefix("segment_"): value for name, value in query.params.items() if name.startswith("segment_")}
+    if asked and asked != notice.segment:
+        one, other = canonical(dict(notice.segment)), canonical(asked)
+        return f"the notice is of the segment {one}, and its query asks for {other}: one of them was altered"
+    if query.params.get("lever", notice.lever) != notice.lever:
+        return f"the notice is of {notice.lever}, and its query asks for {query.params['lever']!r}: one of them was altered"
+    return "the metric's definition changed: of no metric of the notice does this version ask so"
 
 
 def _period(query: Query) -> dict[str, str]:

@@ -86,8 +86,8 @@ class Worker:
 
     def _hand_over(self) -> int:
         mark = jobs.watermark(self._room.store)
-        if mark is None:
-            return 0
         if self._ran >= JUDGING:
             self._couriers.note_judging(Judging(self._room.clock(), mark))
+        if mark is None:
+            return 0
         return self._couriers.hand_over(mark, caught_up=self._room.is_caught_up())

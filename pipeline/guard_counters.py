@@ -34,11 +34,16 @@ def _looked_up_again(prompts: float, share: float) -> pl.Expr:
 
 
 def _near(value: pl.Expr, other: pl.Expr, share: float) -> pl.Expr:
-    return (value / other - 1).abs() < share
+    return (_over(value, other) - 1).abs() < share
+
+
+def _over(value: pl.Expr, count: pl.Expr) -> pl.Expr:
+    """The quotient; null where there is nothing to divide by: 0 / 0 is NaN, which is above every limit."""
+    return pl.when(count > 0).then(value / count)
 
 
 def _is_most(own: pl.Expr, counted: pl.Expr) -> pl.Expr:
-    return (own / counted).is_between(LEAST_OF_COUNTED, MOST_OF_COUNTED)
+    return _over(own, counted).is_between(LEAST_OF_COUNTED, MOST_OF_COUNTED)
 
 
 _HITS = (
@@ -150,16 +155,17 @@ _DRAFTS = (
         "suspect",
     ),
 )  # fmt: skip
+_FASTEST = pl.max_horizontal(
+    _over(pl.col("kv_transfer_bytes_per_s"), pl.col("kv_transfer_bytes_per_s_n")),
+    _over(pl.col("kv_transfer_bytes"), pl.col("kv_transfer_s")),
+)
 _SPEED = SeriesTrap(
     "speed_above_link",
     ("kv_transfer_bytes", "kv_transfer_s"),
-    (pl.col("kv_transfer_bytes_per_s") / pl.col("kv_transfer_bytes_per_s_n") > pl.col("link_peak"))
-    | (pl.col("kv_transfer_bytes") / pl.col("kv_transfer_s") > pl.col("link_peak")),
+    pl.col("link_peak") < _FASTEST,
     pl.format(
         "{} GB/s over a link of {} GB/s",
-        (pl.max_horizontal(
-            pl.col("kv_transfer_bytes_per_s") / pl.col("kv_transfer_bytes_per_s_n"), pl.col("kv_transfer_bytes") / pl.col("kv_transfer_s")
-        ) / 1e9).round(1),
+        (_FASTEST / 1e9).round(1),
         (pl.col("link_peak") / 1e9).round(1),
     ),
     "KV transfer faster than its link: the bytes of all chunks over the time of the last one",

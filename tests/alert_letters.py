@@ -3,40 +3,35 @@
 from __future__ import annotations
 
 import json
-import random
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
+import notice_rows
 import polars as pl
+from notice_rows import SECRET as SECRET
+from notice_rows import put_in as put_in
 
-from alerts import deliver, outbox, payload
+from alerts import deliver, payload
 from alerts.channels import Letter, Route
 from alerts.payload import Message
 from alerts.receivers import Receiver
 from queries.store import Store
 
 NOW = datetime(2026, 3, 4, 3, 0, tzinfo=UTC)
-SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 SEGMENT = {"model": "llama-70b", "hardware": "H200"}
 LINKS = {"page": "http://leverwatch.example/segment?model=llama-70b", "flip": "http://leverwatch.example/api/flips?flip_id=f1"}
 
 
-class Clock:
-    """A clock that stands until it is moved."""
+class Clock(notice_rows.Clock):
+    """A clock that stands, at NOW, until it is moved."""
 
     def __init__(self, now: datetime = NOW) -> None:
-        self.now = now
-
-    def __call__(self) -> datetime:
-        return self.now
-
-    def forward(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
+        super().__init__(now)
 
 
 def data(**changes: Any) -> dict[str, Any]:
@@ -72,7 +67,7 @@ def letter(
 
 def route(receiver: Receiver, secret: str, client: httpx.Client) -> Route:
     """A route with a seeded generator."""
-    return Route(receiver, secret, client, random.Random(7))
+    return notice_rows.route(receiver, secret=secret, client=client)
 
 
 def flip(store: Store, at: datetime, flip_id: str = "f1", **changes: Any) -> None:
@@ -80,10 +75,8 @@ def flip(store: Store, at: datetime, flip_id: str = "f1", **changes: Any) -> Non
     told = data(flip_id=flip_id, decided_at=at.isoformat(), **changes)
     row = {name: told[name] for name in ("flip_id", "policy", "lever", "state_before", "state_after", "reason", "action", "severity")}
     segment = json.dumps(told["segment"], sort_keys=True, separators=(",", ":"))
+    notice_rows.insert(store, "flips", row | {"segment": segment, "decided_at": at, "shadow": False, "notice": json.dumps(told)})
     with store.write() as transaction:
-        transaction.insert(
-            "flips", pl.DataFrame([row | {"segment": segment, "decided_at": at, "shadow": False, "notice": json.dumps(told)}])
-        )
         transaction.execute(
             "insert into policies (policy, version, lever, owner, body, loaded_at) select $policy, '3', $lever, 'o', '', $at"
             " where not exists (from policies where policy = $policy)",
@@ -107,11 +100,6 @@ def stands(store: Store, state: str, verdict: str, reason: str, segment: str) ->
         transaction.execute("delete from current_verdicts where segment = $segment", {"segment": segment})
         values = row | times | {"reason_code": "harm", "reason": reason, "state": state, "streak": 1}
         transaction.insert("current_verdicts", pl.DataFrame([values]))
-
-
-def put_in(store: Store, receiver: Receiver, now: datetime) -> int:
-    """Puts what is due into the outbox."""
-    return outbox.put_in(store, receiver, now, now, caught_up=True)
 
 
 class Hook:

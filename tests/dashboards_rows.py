@@ -225,7 +225,9 @@ def _flips(transaction: Any) -> None:
         ("f1", "speculation", "speculation", good, "probation", "on", at - timedelta(hours=9), _REASONS["keep"], "{}"),
     ]
     transaction.insert("flips", pl.DataFrame(listed, schema=flip, orient="row"))
-    kinds = transaction.frame("from deliveries").schema
+    tried = ["delivery_id", "flip_id", "webhook_id", "receiver", "attempt", "started_at", "ended_at"]
+    tried += ["status_code", "outcome", "error", "next_attempt_at"]
+    kinds = transaction.frame("from deliveries").select(tried).schema
     sent = [
         ("d1", "f2", "w1", "oncall", 1, at, at, 503, "retrying", "service unavailable", at + timedelta(seconds=5)),
         ("d2", "f2", "w1", "oncall", 2, at + timedelta(seconds=5), at + timedelta(seconds=5), 200, "delivered", None, None),

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import polars as pl
+from effect_evidence import evident_row
 
 from alerts.chain import Policy
 from alerts.policy import parse, shipped_text
@@ -55,7 +56,7 @@ def put(
         rows = [control | interval | {"metric": "net_itl_s", "value_a": 0.031, "value_b": 0.027} | changes, acceptance]
         rows.append(control | {"metric": "ttft_s", "gain": 0.0, "gain_low": -0.02, "gain_high": 0.02})
     with store.write() as transaction:
-        transaction.insert("effects", pl.DataFrame(rows, infer_schema_length=None))
+        transaction.insert("effects", pl.DataFrame([evident_row(row) for row in rows], infer_schema_length=None))
 
 
 def play(store: Store, gains: Iterable[tuple[float, float] | None], start: int = 1, **more: Any) -> None:

@@ -2,7 +2,8 @@
 
     python notice_crash.py FOLDER ADDRESS
 
-One line of JSON for each step, of what the next run, which nothing ends, has stored at its end. Each run is a process of its own.
+One line of JSON for each step, of what the next run, which nothing ends, has stored at its end. Each run that is ended is a process of its
+own; those that come after them share one, each with a store of its own.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 
 import httpx
 import polars as pl
+from effect_evidence import evident_row
 
 from alerts import deliver, outbox
 from alerts.deliver import Route
@@ -56,19 +58,20 @@ def filled(folder: Path) -> None:
     row |= {"n_a": 900, "n_b": 900, "value_a": 0.031, "value_b": 0.027, "gain": -0.15, "gain_low": -0.2, "gain_high": -0.1}
     row |= {"method": "test", "basis": "control", "coverage": 1.0}
     with store.write() as transaction:
-        transaction.insert("effects", pl.DataFrame([row | {"since": end, "until": end} for end in ENDS]))
+        transaction.insert("effects", pl.DataFrame([evident_row(row | {"since": end, "until": end}) for end in ENDS]))
     store.close()
 
 
-def life(folder: Path, address: str, fuse: Fuse) -> dict[str, Any]:
-    """What a server does between two blocks, once."""
-    _arm(fuse)
+def life(folder: Path, address: str, fuse: Fuse | None) -> dict[str, Any]:
+    """What a server does between two blocks, once; nothing ends it where there is no fuse."""
+    if fuse is not None:
+        _arm(fuse)
     store = Store(folder)
     run(store, POLICIES, NOW, ENDS[-1])
     to = _route(f"{address}/{folder.name}")
     outbox.put_in(store, to.receiver, ENDS[-1], NOW, caught_up=True)
     deliver.deliver_waiting(store, to, lambda: NOW)
-    said: dict[str, Any] = {"case": folder.name, "steps": fuse.steps, "waiting": len(outbox.waiting(store, NAME))}
+    said: dict[str, Any] = {"case": folder.name, "steps": fuse.steps if fuse else 0, "waiting": len(outbox.waiting(store, NAME))}
     said["flips"] = store.frame("select flip_id from flips")["flip_id"].to_list()
     said["delivered"] = store.frame("select webhook_id from deliveries where outcome = 'delivered'")["webhook_id"].to_list()
     return said
@@ -101,13 +104,13 @@ def _route(url: str) -> Route:
 
 
 def apart(work: Callable[[], Any]) -> bool:
-    """Does work in a process of its own, which prints what it gives; gives whether it came to its end."""
+    """Does work in a process of its own, which prints what it gives, a line each; gives whether it came to its end."""
     child = os.fork()
     if child:
         return os.waitpid(child, 0)[1] == 0
     done = work()
     if done is not None:
-        sys.stdout.write(json.dumps(done) + "\n")
+        sys.stdout.write("".join(json.dumps(one) + "\n" for one in done))
         sys.stdout.flush()
     os._exit(0)  # and not a word to the store: it is as a crash leaves it
 
@@ -115,6 +118,7 @@ def apart(work: Callable[[], Any]) -> bool:
 def main(folder: Path, address: str) -> None:
     """The cases: `whole`, which nothing ends, one for each of its steps, and `answer`, whose receiver ends who asks it."""
     counted = folder / "steps"
+    _route(address).client.close()  # loads what it takes once, for all processes to come
     apart(lambda: filled(folder / "filled"))
     shutil.copytree(folder / "filled", folder / "whole")
     apart(lambda: counted.write_text(str(life(folder / "whole", address, Fuse(None))["steps"])) and None)
@@ -124,8 +128,8 @@ def main(folder: Path, address: str) -> None:
         if apart(lambda case=case, step=step: life(folder / case, address, Fuse(step)) and None):  # type: ignore[misc]
             msg = f"nothing ended the process at step {case}"
             raise RuntimeError(msg)
-    for case in ("whole", "answer", *range(1, int(counted.read_text()) + 1)):
-        apart(lambda case=case: life(folder / str(case), address, Fuse(None)))  # type: ignore[misc]
+    cases = ("whole", "answer", *range(1, int(counted.read_text()) + 1))
+    apart(lambda: [life(folder / str(case), address, None) for case in cases])
 
 
 if __name__ == "__main__":

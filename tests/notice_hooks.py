@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-SLOW_S = 0.6
+SLOW_S = 1.2
 BROKEN = {"slow": b"", "close": b"", "kill": b"", "cut": b"HTTP/1.1 2", "cut body": b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc"}
 
 

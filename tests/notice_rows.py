@@ -38,11 +38,17 @@ def receiver(name: str = "oncall", url: str = "http://127.0.0.1:9/hook", **chang
     return Receiver(name=name, url=url, secret=SECRET, **changes)
 
 
-def route(to: Receiver, timeout_s: float = 2.0) -> Route:
-    client = httpx.Client(
-        timeout=timeout_s, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    )  # of addresses without TLS: reads no certificates
-    return Route(to, SECRET, client, random.Random(7))
+def route(to: Receiver, timeout_s: float = 2.0, secret: str = SECRET, client: httpx.Client | None = None) -> Route:
+    """A route with a seeded generator. Where no client is given: one of addresses without TLS, which reads no certificates."""
+    if client is None:
+        client = httpx.Client(timeout=timeout_s, verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    return Route(to, secret, client, random.Random(7))
+
+
+def insert(store: Store, table: str, row: dict[str, Any]) -> None:
+    """Stores one row."""
+    with store.write() as transaction:
+        transaction.insert(table, pl.DataFrame([row]))
 
 
 def flip(store: Store, flip_id: str, state: str, hours_ago: float, action: str | None = None, **changes: Any) -> str:
@@ -51,8 +57,7 @@ def flip(store: Store, flip_id: str, state: str, hours_ago: float, action: str |
     row = {"flip_id": flip_id, "policy": "p", "lever": "speculation", "segment": '{"model":"m"}', "state_before": "?", "state_after": state}
     row |= {"decided_at": NOW - hours_ago * HOUR, "reason": "r", "notice": json.dumps({"flip_id": flip_id})}  # type: ignore[dict-item]
     row |= {"action": action, "severity": "warning", "shadow": False} | changes  # type: ignore[dict-item]
-    with store.write() as transaction:
-        transaction.insert("flips", pl.DataFrame([row]))
+    insert(store, "flips", row)
     return flip_id
 
 

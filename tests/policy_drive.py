@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
+from effect_evidence import evident
 
 from alerts.chain import Compared, Condition, Policy, PremiseLost, SingleArm, Trigger
 from alerts.conditions import gain_limit, is_gain_above
@@ -51,7 +52,7 @@ def compared(metric: str, low: float, high: float) -> Effect:
     seen = Effect(
         metric, T0, T0, 24, 4000, 4000, 1.0, 1.0, (low + high) / 2, low, high, "evaluations" if is_scored else "control", 1.0, None
     )
-    return seen._replace(says=says)
+    return evident(seen._replace(says=says))
 
 
 def uncontrolled(metric: str) -> Effect:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import polars as pl
 import pytest
+from effect_evidence import evident_row
 from fastapi import FastAPI
 
 from alerts import outbox
@@ -66,7 +68,7 @@ def judged(store: Store) -> None:
         row |= {"gain": -0.15, "gain_low": -0.2, "gain_high": -0.1, "method": "test", "basis": "control", "coverage": 1.0}  # type: ignore[dict-item]
         rows.append(row)
     with store.write() as transaction:
-        transaction.insert("effects", pl.DataFrame(rows))
+        transaction.insert("effects", pl.DataFrame([evident_row(row) for row in rows]))
     run(store, shipped(), NOW, rows[-1]["until"])  # type: ignore[arg-type]
     outbox.put_in(store, RECEIVER, rows[-1]["until"], NOW, caught_up=True)  # type: ignore[arg-type]
 
@@ -83,6 +85,14 @@ def test_verdicts_are_the_current_ones_with_the_segment_as_an_object(store: Stor
     assert (row["segment"], row["verdict"], row["state"]) == ({"model": "m"}, "disable", "off_recommended")
     assert row["decided_at"] == "2026-03-04T00:15:00Z"
     assert get(client, "/api/verdicts?lever=pool_ratio") == []
+
+
+def test_what_a_policy_in_shadow_says_is_marked(store: Store, client: Client) -> None:
+    judged(store)
+    assert [row["shadow"] for row in get(client, "/api/verdicts")] == [False]
+    shadows = [msgspec.structs.replace(policy, shadow=True) for policy in shipped()]
+    run(store, shadows, NOW)
+    assert [row["shadow"] for row in get(client, "/api/verdicts")] == [True]
 
 
 def test_a_flip_carries_its_notice(store: Store, client: Client) -> None:

@@ -36,6 +36,9 @@ def test_an_incoming_webhook_gets_title_reason_and_link(hook: Hook) -> None:
         {
             "text": "*[critical] disable speculation: model=llama-70b, hardware=H200*\n"
             "net ITL 31 ms against 27 ms in control, gain -15 % (-22..-9 %), 41 blocks\n"
+            "Decided 2026-03-04 02:55 UTC, 5 min ago.\n"
+            "Do: Restart without a draft model\n"
+            "vllm: --speculative-config null\n"
             "http://leverwatch.example/segment?model=llama-70b"
         }
     ]

@@ -7,10 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from alerts import conditions, effects, wording
+from alerts import conditions, decided, effects
 from alerts.effects import Effect
 from alerts.policy import shipped
 from pipeline import evidence, evidence_families
+from pipeline.metrics import judged
 
 UNTIL = datetime(2026, 3, 2, 12, tzinfo=UTC)
 ENOUGH = math.log(288 / 0.05)
@@ -60,10 +61,39 @@ def test_evidence_disables_before_the_interval_of_two_hours_does_and_says_since_
     harm = next(trigger for trigger in policy.disable_when if trigger.metric == "net_itl_gain")
     seen = {"net_itl_s": effect([ENOUGH] * 7)}
     assert conditions.holds(policy, harm, seen)
-    assert conditions.explain(policy, harm, seen).endswith("24 blocks; gain -24 % since it turned, 9 blocks ago")
+    assert conditions.explain(policy, harm, seen) == (
+        "net ITL is more than 2 % worse than control's: evident since 11:15 UTC (gain -24 % since then), a false call on at most 5 % of "
+        "days; as a description only, 10:00 to 12:00 UTC as a whole: net ITL 20.4 ms against 20 ms in control, gain -2 % (-22..+18 %), "
+        "24 blocks"
+    )
     assert not conditions.holds(policy, harm, {"net_itl_s": effect([ENOUGH - 1] * 7, gain=-0.5)})
-    assert conditions.holds(policy, harm, {"net_itl_s": effect(None, gain=-0.5)})
+
+
+def test_an_interval_without_evidence_decides_nothing_and_says_what_it_waits_for() -> None:
+    policy = next(policy for policy in shipped() if policy.name == "speculation-net-itl")
+    harm = next(trigger for trigger in policy.disable_when if trigger.metric == "net_itl_gain")
+    seen = effect(None, gain=-0.5)
+    assert conditions.holds(policy, harm, {"net_itl_s": seen}) is None
+    short = conditions.shortfall(policy, seen, compared=True)
+    assert short is not None
+    assert short[0] == "unscaled"
+    assert "gain -50 % (-70..-30 %)" in short[1]
+    assert short[1].endswith("known after 4 hours or more of both arms")
+    assert conditions.shortfall(policy, seen, compared=False) is None
+    switched = seen._replace(basis="switchback", grade="good")
+    assert conditions.holds(policy, harm, {"net_itl_s": switched}), "a drawn schedule keeps no evidence: its interval decides"
+
+
+@pytest.mark.parametrize(("log_at_edge", "holds"), [(ENOUGH, True), (ENOUGH - 0.01, False)])
+def test_a_limit_past_the_outermost_null_takes_the_evidence_there_and_the_interval(log_at_edge: float, holds: bool) -> None:
+    policy = next(policy for policy in shipped() if policy.name == "speculation-net-itl")
+    late = next(trigger for trigger in policy.disable_when if trigger.metric == "ttft_s")
+    assert conditions.gain_limit(late, judged()["ttft_s"]) == -0.25
+    seen = effect([log_at_edge, *[ENOUGH] * 6], gain=-0.5)._replace(metric="ttft_s")
+    assert conditions.holds(policy, late, {"ttft_s": seen}) is holds
+    assert not conditions.holds(policy, late, {"ttft_s": seen._replace(gain_high=-0.2)}), "the interval is not past it"
 
 
 def test_a_lever_that_has_not_turned_says_nothing_of_it() -> None:
-    assert wording.since_turn(effect(None)._replace(turned_blocks=0, turned_gain=None)) == ""
+    told = decided.by(effect([ENOUGH] * 7)._replace(turned_blocks=0, turned_gain=None), "speculation", -0.02, above=False)
+    assert "evident, a false call" in told

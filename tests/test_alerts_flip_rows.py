@@ -36,8 +36,8 @@ def flip(action: Any, state: Any = "off_recommended", code: str = "harm", before
     [
         ("shorten", "fewer drafts", "remove the flags"),
         ("disable", "no drafts", "remove the flags"),
-        ("reduce", "shorten: fewer drafts disable: no drafts", "remove the flags"),
-        ("enable", "undo: shorten: fewer drafts disable: no drafts", "undo: remove the flags"),
+        ("reduce", "shorten: fewer drafts; disable: no drafts", "remove the flags"),
+        ("enable", "undo: shorten: fewer drafts; disable: no drafts", "undo: remove the flags"),
     ],
 )
 def test_commands_are_those_of_the_action_that_is_advised(action: str, vllm: str, sglang: str) -> None:

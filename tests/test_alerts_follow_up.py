@@ -99,8 +99,23 @@ def test_a_budget_ledger_is_told_of_a_segment_as_of_a_moment(store: Store) -> No
     assert row["policy"] == "speculation-net-itl"
     assert {one["metric"] for one in row["rows"]} == {"unexplained", "e2e_s", "ttft_s"}
     assert row["said"].startswith("of 2.7 s a request treated takes 400 ms more (+15 %)")
+    assert ask(store, "/api/budgets", lever="speculation").json() == [row], "an empty segment is every one"
     for wrong in ({}, {"lever": "speculation", "segment": "[1]"}, {"lever": "speculation", "segment": "{"}):
         assert ask(store, "/api/budgets", **wrong).status_code == 400
+
+
+def test_budgets_take_some_keys_of_a_segment_and_tell_the_known_ones_where_none_has_them(store: Store) -> None:
+    [row] = ask(store, "/api/budgets", lever="speculation", segment='{"model":"m"}').json()
+    assert row["segment"] == json.loads(SEGMENT)
+    unknown = ask(store, "/api/budgets", lever="speculation", segment='{"model":"other"}')
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "segment_not_found")
+    assert unknown.json()["error"]["message"] == 'no segment of speculation has {"model":"other"}'
+    assert SEGMENT in unknown.json()["error"]["hint"]
+    unseen = ask(store, "/api/budgets", lever="tensor_parallel", segment="{}")
+    assert (unseen.status_code, unseen.json()["error"]["message"]) == (
+        404,
+        "tensor_parallel has no measured traffic in the two hours before that moment",
+    )
 
 
 def test_debt_is_told_alike_by_the_api_a_folder_and_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
+import msgspec
+import polars as pl
 import pytest
 from notice_rows import NOW, SECRET, Clock, emptied, flip, put_in, receiver, route, tried
 from standardwebhooks import Webhook
@@ -16,6 +18,7 @@ from standardwebhooks import Webhook
 from alerts import deliver, heartbeat
 from alerts.couriers import Couriers
 from alerts.heartbeat import Beat, Judging, is_due
+from alerts.policy import shipped
 from queries.store import Store
 
 SECOND = timedelta(seconds=1)
@@ -88,8 +91,26 @@ def test_it_says_when_judging_ran_how_far_and_how_much_is_open(store: Store, sen
         "watermark": "2026-03-05T08:59:00Z",
         "streams": 0,
         "open_recommendations": 0,
+        "shadow_recommendations": 0,
         "frozen": 0,
     }
+
+
+def test_what_policies_in_shadow_recommend_is_counted_apart(store: Store) -> None:
+    policies = [msgspec.structs.replace(policy, shadow=policy.lever == "kv_quantization") for policy in shipped()]
+    with store.write() as transaction:
+        for policy in policies:
+            row = {"policy": policy.name, "version": "1", "lever": policy.lever, "owner": "o", "body": "{}", "loaded_at": NOW}
+            transaction.insert("policies", pl.DataFrame([row | {"shadow": policy.shadow}]))
+            said = {"policy": policy.name, "policy_version": "1", "lever": policy.lever, "segment": "{}", "verdict": "disable"}
+            said |= {"action": "disable", "reason_code": "harm", "reason": "r", "state": "off_recommended", "streak": 0}  # type: ignore[dict-item]
+            times = dict.fromkeys(("decided_at", "block_ended_at", "state_since"), NOW)
+            transaction.insert("current_verdicts", pl.DataFrame([said | times]))
+    data = heartbeat.message(store, JUDGED, NOW).data
+    with store.write() as transaction:
+        for table in ("policies", "current_verdicts"):
+            transaction.execute(f"delete from {table}")
+    assert (data["streams"], data["open_recommendations"], data["shadow_recommendations"]) == (12, 11, 1)
 
 
 def test_each_has_an_id_of_its_own_and_only_the_newest_is_kept(

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from effect_evidence import evident
 
 from alerts.chain import Harm, Policy, PremiseLost, SingleArm, Trigger, code_of, kind_of
 from alerts.conditions import gain_limit, is_gain_above
@@ -22,7 +23,7 @@ EPSILON = 1e-6
 def effect(metric: str, **changes: Any) -> Effect:
     values: dict[str, Any] = {"since": T0, "until": T0, "blocks": 41, "n_a": 4000, "n_b": 400, "value_a": 0.027, "value_b": 0.031}
     values |= {"gain": 0.13, "gain_low": 0.1, "gain_high": 0.16, "basis": "control", "coverage": 1.0, "note": None}
-    return Effect(metric=metric, **(values | changes))
+    return evident(Effect(metric=metric, **(values | changes)))
 
 
 def premise(metric: str, value: float | None, **changes: Any) -> Effect:
@@ -126,7 +127,10 @@ def test_harm_is_told_in_numbers() -> None:
     effects = healthy(SPECULATION) | {
         "net_itl_s": effect("net_itl_s", value_a=0.031, value_b=0.027, gain=-0.15, gain_low=-0.22, gain_high=-0.09)
     }
-    assert play(SPECULATION, [effects] * 3)[-1].reason == "net ITL 31 ms against 27 ms in control, gain -15 % (-22..-9 %), 41 blocks"
+    assert play(SPECULATION, [effects] * 3)[-1].reason == (
+        "net ITL is more than 2 % worse than control's: evident, a false call on at most 5 % of days; 00:00 to 00:00 UTC: "
+        "net ITL 31 ms against 27 ms in control, gain -15 % (-22..-9 %), 41 blocks; held for 3 blocks of 5 min, up to 00:15 UTC"
+    )
 
 
 def test_a_keep_says_what_was_not_measured() -> None:
@@ -176,7 +180,7 @@ def test_a_lost_premise_beside_a_valid_control_only_stands_in_the_reason() -> No
     effects = healthy(SPECULATION) | {"acceptance_length": premise("acceptance_length", 1.1)}
     said = play(SPECULATION, [effects] * 12)
     assert {judgment.verdict for judgment in said} == {"keep"}
-    assert "premise lost: acceptance length 1.1 against a threshold of 1.25" in said[-1].reason
+    assert "premise lost: acceptance length 1.1, below the threshold of 1.25" in said[-1].reason
 
 
 def test_a_control_that_is_still_too_small_does_not_let_a_premise_decide() -> None:
@@ -192,7 +196,8 @@ def test_without_control_a_lost_premise_disables_and_says_that_harm_was_not_meas
     said = play(SPECULATION, [effects] * 6)[-1]
     assert (said.verdict, said.reason_code) == ("disable", "premise_lost.acceptance_length")
     assert said.reason == (
-        "premise lost: acceptance length 1.1 against a threshold of 1.25; basis premise: harm was not measured, no control traffic"
+        "premise lost: acceptance length 1.1, below the threshold of 1.25; basis premise: harm was not measured, no control traffic; "
+        "held for 6 blocks of 5 min, up to 00:30 UTC"
     )
 
 
@@ -200,7 +205,7 @@ def test_without_control_a_holding_premise_is_insufficient_with_its_numbers() ->
     effects = {"net_itl_s": uncontrolled("net_itl_s", 0.03), "acceptance_length": premise("acceptance_length", 2.9)}
     [said] = play(SPECULATION, [effects])
     assert (said.verdict, said.action, said.reason_code) == ("insufficient", "hold", "no_control")
-    assert "harm was not measured; acceptance length 2.9 against a threshold of 1.25; batch at admission not measured" in said.reason
+    assert "harm was not measured; acceptance length 2.9, above the threshold of 1.25; batch at admission not measured" in said.reason
 
 
 def test_a_premise_known_for_too_few_requests_does_not_disable() -> None:
@@ -265,7 +270,7 @@ def test_a_minimum_gain_disables_what_helps_too_little() -> None:
     text = shipped_text("speculation-net-itl").replace("minimum_gain = 0.0", "minimum_gain = 0.03")
     text = text.replace('kind = "harm"', 'kind = "benefit_gone"').replace("threshold = -0.02\n", "threshold = 0.03\n")
     policy = parse(text, "my.toml")
-    little = healthy(SPECULATION) | {"net_itl_s": gain(0.01, 0.02)}
+    little = healthy(SPECULATION) | {"net_itl_s": gain(0.01, 0.019)}
     assert play(policy, [little] * 3)[-1].reason_code == "benefit_gone"
     assert play(SPECULATION, [little] * 3)[-1].verdict == "keep"
 

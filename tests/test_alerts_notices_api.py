@@ -162,19 +162,36 @@ def test_a_silence_begins_is_listed_and_ends(store: Store, site: Site) -> None:
     asked = {"segment": {"model": "m*"}, "for_s": 3600, "created_by": "ana", "comment": "moving racks"}
     begun = site.ask("POST", "/api/silences", asked, 201)
     assert (begun["state"], begun["ends_at"], begun["segment"]) == ("active", "2026-03-05T10:00:00Z", {"model": "m*"})
+    assert begun.pop("notes") == []
     assert site.ask("GET", "/api/silences?state=active") == [begun]
     assert site.ask("GET", "/api/silences?state=ended") == []
     assert due(store) == []
-    ended = site.ask("DELETE", f"/api/silences/{begun['silence_id']}")
+    ended = site.ask("DELETE", f"/api/silences/{begun['silence_id'][:6]}")
     assert (ended["state"], ended["ended_at"], site.woken) == ("ended", "2026-03-05T09:00:00Z", 1)
     assert due(store) == ["bad"]
     assert site.refused("DELETE", "/api/silences/nothing", 404)["code"] == "silence_not_found"
 
 
+def test_a_silence_about_nothing_is_taken_and_says_so(site: Site) -> None:
+    begun = site.ask("POST", "/api/silences", {"policy": "nobody", "for_s": 60}, 201)
+    assert begun["state"] == "active"
+    assert begun["notes"][0].startswith("it is about nothing so far")
+
+
+def test_a_test_that_failed_is_no_dead_letter(store: Store, site: Site) -> None:
+    site.ask("POST", "/api/receivers/oncall/test", status=202)
+    tried(store, "failed")
+    assert [row["outcome"] for row in site.ask("GET", "/api/deliveries?flip_id=test")] == ["failed"]
+    assert [row["outcome"] for row in site.ask("GET", "/api/deliveries?flip_id=test&outcome=failed")] == ["failed"]
+    assert site.ask("GET", "/api/deliveries?outcome=failed") == []
+    assert site.ask("GET", "/api/receivers")[0]["given_up"] == 0
+    assert site.ask("POST", "/api/receivers/oncall/replay", status=202) == {"receiver": "oncall", "replayed": 0, "superseded": 0}
+
+
 def test_one_flip_is_snoozed(store: Store, site: Site) -> None:
     flip(store, "bad", "off_recommended", 1)
     begun = site.ask("POST", "/api/flips/bad/snooze", {"for_s": 1800}, 201)
-    assert (begun["flip_id"], begun["ends_at"]) == ("bad", "2026-03-05T09:30:00Z")
+    assert (begun["flip_id"], begun["ends_at"], begun["notes"]) == ("bad", "2026-03-05T09:30:00Z", [])
     assert (due(store), due(store, now=NOW + HOUR)) == ([], ["bad"])
     assert site.refused("POST", "/api/flips/nothing/snooze", 404, {"for_s": 60})["code"] == "flip_not_found"
 

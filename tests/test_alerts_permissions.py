@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from effect_evidence import evident
 
 from alerts.effects import BLOCKS_A_CYCLE, NULLS, Effect
 from alerts.judge import Standing, judge
@@ -23,7 +24,7 @@ WHY = "2 of 8 replicas in control at once, 2 different ones, longest stay 600 mi
 def effect(low: float, high: float, metric: str = "net_itl_s", **said: Any) -> Effect:
     values: dict[str, Any] = {"since": T0, "until": T0, "blocks": 24, "n_a": 4000, "n_b": 400, "value_a": 0.035, "value_b": 0.031}
     values |= {"gain": (low + high) / 2, "gain_low": low, "gain_high": high, "basis": "control", "coverage": 1.0, "note": None}
-    return Effect(metric=metric, **(values | said))
+    return evident(Effect(metric=metric, **(values | said)))
 
 
 def refused(low: float, high: float, metric: str = "net_itl_s", **said: Any) -> Effect:
@@ -65,7 +66,7 @@ def test_control_that_was_not_watched_for_long_is_not_accused() -> None:
     assert judged(fresh._replace(blocks=3))[0][2] == "few_blocks"
 
 
-@pytest.mark.parametrize(("high", "is_harm"), [(-0.07, True), (-0.05, False)])
+@pytest.mark.parametrize(("high", "is_harm"), [(-0.11, True), (-0.05, False)])
 def test_a_widened_null_is_passed_only_beyond_its_margin(high: float, is_harm: bool) -> None:
     said = judged(effect(high - 0.1, high, permission="widened_null", margin=0.04))
     assert (said[-1][2] in ("harm", "hysteresis")) == is_harm

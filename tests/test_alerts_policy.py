@@ -157,10 +157,10 @@ def test_an_unknown_shipped_name_gets_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("key", ["dwell_s", "stale_after_s", "expires_after_s"])
-@pytest.mark.parametrize("value", ["inf", "1e12"])
-def test_an_age_that_no_calendar_has_is_refused(key: str, value: str) -> None:
+@pytest.mark.parametrize(("value", "said"), [("inf", "takes a finite number, got inf"), ("1e12", "; takes a number from")])
+def test_an_age_that_no_calendar_has_is_refused(key: str, value: str, said: str) -> None:
     text = "\n".join(line for line in shipped_text("speculation-net-itl").split("\n") if not line.startswith(key))
-    with pytest.raises(PolicyError, match=f"{key}: .*31536000"):
+    with pytest.raises(PolicyError, match=f"{key}.*{said}"):
         parse(f"{key} = {value}\n{text}", "mine.toml")
 
 

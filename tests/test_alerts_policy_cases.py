@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from judged_history import NAME, policy, text
 
-from alerts.chain import PolicyError
+from alerts.chain import Policy, PolicyError, code_of
+from alerts.policy import shipped
 from alerts.policy_cases import CaseError, Failed, failures, parse
 from leverwatch.policy_casing import ENDS, cased
 
@@ -37,9 +38,31 @@ def test_every_case_beside_a_shipped_policy_holds(path: Path) -> None:
         assert failures(policy, case, cases.usual) == [], case.name
 
 
+@pytest.mark.parametrize("policy", shipped(), ids=lambda policy: policy.name)
+def test_every_shipped_policy_has_a_case_for_each_trigger_and_for_what_fires_not_cannot_be_told_and_comes_back(policy: Policy) -> None:
+    cases = cased(policy.name)[1].cases
+    expected = [one for case in cases for one in case.expect]
+    assert {code_of(policy, trigger) for trigger in policy.disable_when} <= {one.reason_code for one in expected}
+    assert {"keep", "disable", "insufficient"} <= {one.verdict for one in expected}
+    assert any([one.state for one in case.expect] == ["off_recommended", "on"] for case in cases)
+
+
+def test_a_reason_is_held_against_what_it_must_not_say() -> None:
+    assert failed(played(3, BAD) + expect(reason_lacks="advice")) == []
+    [one] = failed(played(3, BAD) + expect(reason_lacks="gain -16 %"))
+    assert one.text().startswith("block 3: expected reason_lacks 'gain -16 %', got 'a reason that has it'")
+
+
+def test_evidence_is_as_the_interval_says_unless_a_case_says_that_none_is_there_yet() -> None:
+    assert failed(played(3, BAD) + expect(verdict="disable", reason_code="harm")) == []
+    unscaled = "effects.net_itl_s = { gain = [-0.22, -0.09], is_unscaled = true }"
+    assert failed(played(3, unscaled) + expect(verdict="insufficient", reason_code="unscaled")) == []
+
+
 def test_an_expectation_that_does_not_hold_is_told_with_what_came_and_why() -> None:
     [one] = failed(played(3, BAD) + expect(verdict="keep", state="off_recommended"))
-    assert one.text().startswith("block 3: expected verdict 'keep', got 'disable'; net ITL 23 ms against 27 ms in control, gain -16 %")
+    assert one.text().startswith("block 3: expected verdict 'keep', got 'disable'; ")
+    assert "net ITL 23 ms against 27 ms in control, gain -16 %" in one.text()
 
 
 def test_only_what_is_stated_is_held_against_a_block() -> None:
@@ -83,6 +106,13 @@ def test_what_is_known_beside_effects_is_part_of_a_case() -> None:
         (played(1, "effects.net_itl = { gain = 0.1 }") + expect(verdict="keep"), "play[0]: metric 'net_itl' is unknown"),
         (played(1) + expect(at=2, verdict="keep"), "'a case': expects something at block 2, and plays 1"),
         (played(9_000) + played(9_000) + expect(verdict="keep"), "plays 18000 blocks; at most 10000 are taken"),
+        (played(1) + expect(verdict="kept"), "Invalid enum value 'kept'"),
+        (played(1) + "[[cases.expect]]\n", "an expectation takes one at least of verdict, action"),
+        (played(1) + "[[cases.expect]]\nat = 1\n", "an expectation takes one at least of verdict, action"),
+        (played(1, "effects.net_itl_s = { gain = [0.2, -0.1] }") + expect(verdict="keep"), "an interval of such from low to high"),
+        (played(1, "effects.net_itl_s = { gain = 12 }") + expect(verdict="keep"), "15 % is 0.15; got 12"),
+        (played(1, "effects.net_itl_s = { gain = nan }") + expect(verdict="keep"), "gain takes a finite number, got nan"),
+        (played(1, "a" + ".a" * 40_000 + " = 1") + expect(verdict="keep"), "dots a line"),
         ("play =", "x.cases.toml: "),
         ("play = " + "[" * 50_000, "x.cases.toml: "),
     ],
@@ -101,7 +131,7 @@ def test_cases_are_found_beside_their_policy_by_the_path_of_either_or_by_a_shipp
         assert (found.name, len(cases.cases)) == ("mine", 1)
     assert cased(NAME)[0].name == NAME
     (tmp_path / "mine.cases.toml").unlink()
-    with pytest.raises(CaseError, match="takes the cases of the policy beside it"):
+    with pytest.raises(CaseError, match="there are no cases beside the policy; write cases there as those are"):
         cased(str(tmp_path / "mine.toml"))
     with pytest.raises(PolicyError, match="is no file, and policy 'nobody' is unknown"):
         cased("nobody")

@@ -71,7 +71,7 @@ def test_a_setting_within_the_noise_of_the_original_is_well(store: Store) -> Non
     assert said.status == "ok"
     assert said.said == (
         "quality in tickets: 0.77 with int4 (2 repeats) against 0.82 of the original (5 repeats), "
-        "worse by 0.05 where its repeats differ by 0.062"
+        "worse by 0.05 where repeats of it differ by up to 0.062"
     )
     assert said.effect is not None
     assert said.effect.gain == pytest.approx(-0.05 / 0.82)
@@ -134,7 +134,7 @@ def test_old_scores_are_aged_and_never_pass(store: Store) -> None:
 
 
 def test_without_scores_it_is_said_that_quality_was_not_measured(store: Store) -> None:
-    assert told(store) == Reading("not_measured", "quality not measured: no product scores of weight_quantization of m in 'product'")
+    assert told(store) == Reading("not_measured", "quality not measured: no score of weight quantization of m in the suite product yet")
     score(store, "original", ORIGINAL)
     assert told(store).status == "not_measured"
 

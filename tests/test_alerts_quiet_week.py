@@ -32,8 +32,8 @@ def hastened(policy: Policy) -> Policy:
 
 
 def unwatched(effect: Effect) -> Effect:
-    """The effect as people see it, without evidence."""
-    return effect._replace(evidence_below=None, evidence_above=None)
+    """The effect as people see it, without evidence, and of a kind that needs none."""
+    return effect._replace(basis="switchback", grade="good", evidence_below=None, evidence_above=None, uncalibrated=None)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import msgspec
 import polars as pl
 import pytest
 from around_judging import BLOCK, SEGMENT, START, close, end
+from effect_evidence import evident_row
 from lever_cells_rows import put as put_cells
 
 from alerts import rounds
@@ -78,7 +79,7 @@ def effect_rows(number: int, gain: tuple[float, float]) -> list[dict[str, Any]]:
     enabling = POLICY.enabling_condition
     value = enabling.threshold * (0.5 if enabling.is_ == "below" else 1.5)
     alone = {"metric": enabling.metric, "value_a": value, "basis": "premise", "arm_b": None, "n_b": 0, "value_b": None}
-    return [common | row for row in (benefit, other, alone)]
+    return [evident_row(common | row) for row in (benefit, other, alone)]
 
 
 def judge(store: Store, policies: tuple[Policy, ...] = (POLICY,), **asked: Any) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 from notice_rows import HOUR, NOW, due, emptied, flip, put_in, receiver, tried
 
-from alerts import outbox, silence_rows, silences
+from alerts import outbox, silence_reach, silence_rows, silences
 from alerts.silences import Asked, FlipKeys, Silence, SilenceError, Snooze
 from queries.store import Store
 
@@ -132,7 +133,8 @@ def test_one_that_is_ended_holds_no_more_and_stays_known(store: Store) -> None:
     assert (ended.state(NOW), due(store)) == ("ended", ["bad"])
     assert silence_rows.end(store, one.silence_id, NOW + HOUR) == ended
     assert silence_rows.listed(store) == [ended]
-    assert silence_rows.end(store, "nothing", NOW) is None
+    with pytest.raises(SilenceError, match="there is no silence 'nothing'"):
+        silence_rows.end(store, "nothing", NOW)
 
 
 def test_silences_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,3 +142,43 @@ def test_silences_are_bounded(store: Store, monkeypatch: pytest.MonkeyPatch) -> 
     silence_rows.add(store, silence(lever="*"))
     with pytest.raises(SilenceError, match="1 silences stand already"):
         silence_rows.add(store, silence(lever="*"))
+
+
+def test_the_beginning_of_an_id_ends_a_silence_where_only_one_begins_so(store: Store) -> None:
+    for name in ("abcd1111", "abcd2222", "ef001111"):
+        silence_rows.add(store, replace(silence(lever="*"), silence_id=name))
+    assert silence_rows.end(store, "ef00", NOW).silence_id == "ef001111"
+    with pytest.raises(SilenceError, match="2 silences begin with 'abcd': abcd1111, abcd2222; take more of the id"):
+        silence_rows.end(store, "abcd", NOW)
+    assert silence_rows.end(store, "abcd1", NOW).silence_id == "abcd1111"
+    with pytest.raises(SilenceError, match="its first 4 characters or more"):
+        silence_rows.end(store, "ef0", NOW)
+
+
+def test_a_silence_about_nothing_that_was_ever_judged_is_told_so_with_the_nearest(store: Store) -> None:
+    flip(store, "a", "off_recommended", 1)
+    assert silence_reach.notes(store, silence(policy="p")) == []
+    assert silence_reach.notes(store, silence(segment={"model": "m*"})) == []
+    nothing = "it is about nothing so far: no policy, lever and segment like that stands or was ever judged"
+    assert silence_reach.notes(store, silence(lever="disaggregation")) == [nothing]
+    flip(store, "b", "off_recommended", 1, policy="speculation-net-itl", segment='{"model":"llama-70b"}')
+    assert silence_reach.notes(store, silence(policy="speculation-netitl")) == [
+        nothing,
+        "policy 'speculation-netitl': did you mean 'speculation-net-itl'?",
+    ]
+    assert silence_reach.notes(store, silence(segment={"model": "lama-70b"}))[1:] == ["model 'lama-70b': did you mean 'llama-70b'?"]
+    assert silence_reach.notes(store, silence(segment={"model": "lama*"})) == [nothing]
+
+
+def test_a_silence_over_what_was_told_already_says_so(store: Store) -> None:
+    flip(store, "told-of-it", "off_recommended", 1)
+    put_in(store)
+    assert silence_reach.notes(store, silence(lever="*")) == []
+    tried(store, "delivered")
+    [note] = silence_reach.notes(store, silence(lever="*"))
+    assert note.startswith("1 recommendation that stands was told already (told-of- to oncall): ")
+    assert silence_reach.notes(store, silence(lever="*", receiver="other")) == []
+    snoozed = silences.snoozed("told-of-it", Snooze(for_s=60.0), NOW)
+    assert silence_reach.notes(store, snoozed) == [note]
+    flip(store, "over", "on", 0)
+    assert silence_reach.notes(store, silence(lever="*")) == []

@@ -65,14 +65,14 @@ def test_what_is_off_and_good_again_on_the_traffic_that_is_kept_may_come_back() 
     said = play(seen_by(GOOD), SPECULATION.re_enable_when.for_blocks, OFF, GONE)
     assert {told(one) for one in said[:-1]} == {("disable", "hold", "recovering", "off")}
     assert told(said[-1]) == ("keep", "enable", "may_return", "probation")
-    assert "batch at admission 8 against a threshold of 64" in said[-1].reason
+    assert "batch at admission 8, below the threshold of 64" in said[-1].reason
 
 
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
         ({"batch_at_admission": premise("batch_at_admission", 80.0)}, "the enabling condition does not hold: batch at admission 80"),
-        ({"ttft_s_p95": SLOW}, "gate latency is broken: TTFT p95"),
+        ({"ttft_s_p95": SLOW}, "the gate on latency is broken: TTFT p95"),
     ],
 )
 def test_a_broken_gate_or_traffic_that_does_not_enable_it_keeps_a_lever_off(changed: dict[str, Effect], why: str) -> None:
@@ -172,7 +172,7 @@ def test_a_recommendation_keeps_the_action_that_was_advised() -> None:
 def test_a_broken_gate_turns_keep_into_hold_after_its_blocks_and_is_told_in_numbers() -> None:
     said = play(seen_by(GOOD, ttft_s_p95=SLOW), 3, Standing("on", T0))
     assert [told(one)[:3] for one in said] == [("keep", "keep", "pays"), ("keep", "hold", "gate.latency"), ("keep", "hold", "gate.latency")]
-    assert said[1].reason.startswith("gate latency is broken: TTFT p95")
+    assert said[1].reason.startswith("the gate on latency is broken: TTFT p95")
     assert play(seen_by(GOOD), 1, after(Standing("on", T0), said[2]))[0].reason_code == "pays"
 
 
@@ -189,7 +189,7 @@ def test_advice_is_said_in_the_reason_and_is_no_switch() -> None:
     little = premise("skipped_token_ratio", 0.04)
     said = play(seen_by(GOOD, skipped_token_ratio=little), 2, Standing("on", T0))
     assert "advice" not in said[0].reason
-    assert said[1].reason.endswith("advice: put the stable part first (skipped token ratio 4 % against a threshold of 10 %)")
+    assert said[1].reason.endswith("advice: put the stable part first (skipped token ratio 4 %, below the threshold of 10 %)")
     assert told(said[1])[:3] == ("keep", "keep", "pays")
 
 
@@ -216,7 +216,7 @@ def test_beside_a_control_that_is_refused_a_lost_premise_disables_as_without_one
     effects = seen_by(refused(-0.1, 0.1), acceptance_length=premise("acceptance_length", 1.1))
     said = play(effects, 6, Standing("on", T0))[-1]
     assert told(said) == ("disable", "disable", "premise_lost.acceptance_length", "off_recommended")
-    assert said.reason.endswith("basis premise: harm was not measured, control may not decide: control does not rotate")
+    assert "basis premise: harm was not measured, control may not decide: control does not rotate; held for 6 blocks" in said.reason
 
 
 def test_beside_a_control_that_is_refused_only_the_premise_takes_its_recommendation_back() -> None:

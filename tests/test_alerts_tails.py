@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from effect_evidence import evident
 
 from alerts import streams
 from alerts.conditions import explain, holds
@@ -41,9 +42,8 @@ def effect(metric: str, **changes: Any) -> Effect:
         "value_b": 1.2,
         "gain": -0.5,
     }
-    return Effect(
-        metric=metric, **(values | {"gain_low": -0.6, "gain_high": -0.4, "basis": "control", "coverage": 1.0, "note": None} | changes)
-    )
+    ends = {"gain_low": -0.6, "gain_high": -0.4, "basis": "control", "coverage": 1.0, "note": None}
+    return evident(Effect(metric=metric, **(values | ends | changes)))
 
 
 def logs(at_zero: float) -> list[float | None]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from effect_evidence import evident
 
 from alerts import rounds, turns
 from alerts.chain import Policy
@@ -45,9 +46,9 @@ def effects(gain: float, quality: float | None = None) -> dict[str, Effect]:
     common: dict[str, Any] = {"since": T0, "until": T0, "blocks": 24, "n_a": 4000, "n_b": 400, "value_a": 0.03, "value_b": 0.02}
     net = Effect("net_itl_s", **common, gain=gain, gain_low=gain - 0.05, gain_high=gain + 0.05, basis="control", coverage=1.0, note=None)
     if quality is None:
-        return {"net_itl_s": net}
+        return {"net_itl_s": evident(net)}
     ends = {"gain": quality, "gain_low": quality - 0.01, "gain_high": quality + 0.01, "says": "loses"}
-    return {"net_itl_s": net, "quality": net._replace(metric="quality", basis="evaluations", **ends)}
+    return {"net_itl_s": evident(net), "quality": net._replace(metric="quality", basis="evaluations", **ends)}
 
 
 def due(one: Policy, gain: float = -0.3, segment: str = SEGMENT, quality: float | None = None, before: Standing | None = None) -> Due:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from effect_evidence import evident
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ def effect(metric: str, basis: str, low: float | None = None, high: float | None
     gain = None if low is None or high is None else (low + high) / 2
     values: dict[str, Any] = {"since": T0, "until": T0, "blocks": 40, "n_a": 4000, "n_b": 400, "value_a": 0.031, "value_b": 0.027}
     values |= {"gain": gain, "gain_low": low, "gain_high": high, "basis": basis, "coverage": 1.0, "note": f"{basis} note"}
-    return Effect(metric=metric, **(values | changes))
+    return evident(Effect(metric=metric, **(values | changes)))
 
 
 def premise(value: float, log_m: float | None = None, **changes: Any) -> Effect:

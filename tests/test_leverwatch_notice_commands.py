@@ -56,13 +56,28 @@ def test_a_silence_is_added_listed_and_ended(folder: Path, capsys: pytest.Captur
     [begun] = told(capsys, folder, "silence", "add", "--lever", "*", "--segment", "model=llama-*", "--for", "2h", "--by", "ana")
     lasts = datetime.fromisoformat(begun["ends_at"]) - datetime.fromisoformat(begun["starts_at"])
     assert (lasts, begun["segment"], begun["created_by"]) == (timedelta(hours=2), {"model": "llama-*"}, "ana")
+    assert begun.pop("notes")[0].startswith("it is about nothing so far")
     assert told(capsys, folder, "silence", "list") == [begun]
     assert main(["silence", "list", "--data", str(folder)]) == 0
     assert "lever=* model=llama-*" in capsys.readouterr().out
-    [ended] = told(capsys, folder, "silence", "end", begun["silence_id"])
+    [ended] = told(capsys, folder, "silence", "end", begun["silence_id"][:12])
     assert ended["state"] == "ended"
     assert told(capsys, folder, "silence", "list") == []
     assert [row["silence_id"] for row in told(capsys, folder, "silence", "list", "--all")] == [begun["silence_id"]]
+
+
+def test_a_flip_is_snoozed_by_the_beginning_of_its_id_by_whoever_asks(
+    folder: Path, given_up: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert given_up
+    store = Store(folder)
+    flip(store, "abcdef0123", "off_recommended", 1, segment='{"model":"n"}')
+    store.close()
+    monkeypatch.setenv("LOGNAME", "ana")
+    [begun] = told(capsys, folder, "silence", "snooze", "abcdef", "--for", "1h", "--comment", "known")
+    assert (begun["flip_id"], begun["created_by"], begun["comment"]) == ("abcdef0123", "ana", "known")
+    assert main(["silence", "snooze", "nobody", "--for", "1h", "--data", str(folder)]) == 2
+    assert "there is no flip 'nobody'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -88,7 +103,7 @@ def test_what_was_given_up_is_shown_and_sent_again(folder: Path, given_up: str, 
     assert main(["deliveries", "--data", str(folder)]) == 0
     assert "failed" in capsys.readouterr().out
     assert main(["deliveries", "--replay", given_up, "--data", str(folder)]) == 0
-    assert "waits again" in capsys.readouterr().err
+    assert "is queued for oncall again" in capsys.readouterr().err
     assert told(capsys, folder, "deliveries", "--failed") == []
 
 
@@ -99,7 +114,7 @@ def test_all_that_was_given_up_for_a_receiver_is_sent_again(
 ) -> None:
     assert given_up
     assert main(["deliveries", "--replay", "all", "--receiver", "oncall", "--data", str(folder)]) == 0
-    assert "1 notices to oncall wait again, 0 are superseded" in capsys.readouterr().err
+    assert "1 notices are queued for oncall again; 0 are not: it was told something newer" in capsys.readouterr().err
     assert main(["deliveries", "--replay", "all", "--data", str(folder)]) == 2
     assert main(["deliveries", "--replay", "all", "--receiver", "nobody", "--data", str(folder)]) == 2
     assert main(["deliveries", "--replay", "nothing", "--data", str(folder)]) == 2
@@ -139,8 +154,10 @@ def test_a_server_is_asked_as_a_folder_is(desks: tuple[Notices, Notices]) -> Non
     here, there = desks
     assert isinstance(there, RemoteNotices)
     begun = there.silence({"lever": "*", "for_s": 60.0})
+    assert begun.pop("notes") == []
     assert here.silences("active") == there.silences("active") == [begun]
     assert there.end_silence(begun["silence_id"])["state"] == "ended"
+    assert there.snooze("bad", {"for_s": 60.0})["flip_id"] == here.snooze("bad", {"for_s": 60.0})["flip_id"] == "bad"
     assert here.deliveries(outcome="failed") == there.deliveries(outcome="failed")
     assert there.replay_all("oncall") == {"receiver": "oncall", "replayed": 1, "superseded": 0}
     [row] = there.deliveries("oncall", "pending")

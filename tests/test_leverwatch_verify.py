@@ -111,13 +111,36 @@ def said(store: Store, metric: str = "net_itl_s", gain: float | None = GAIN, **c
     assert asked is not None
     query = {"sql": asked.question.sql, "params": dict(asked.question.params), "as_of": wording.utc(AS_OF)}
     query |= {"columns": list(asked.columns), "result_hash": asked.result_hash}
-    evidence = [{"metric": metric, "treated": TREATED_S, "control": CONTROL_S, "gain": gain, "n_treated": 60, "n_control": 60}]
-    told = {"lever": "speculation", "segment": json.loads(SEGMENT), "policy": "p", "reason": "why", "evidence": evidence}
+    values = (TREATED_S, CONTROL_S) if metric == "net_itl_s" else (None, None)
+    evidence = [{"metric": metric, "treated": values[0], "control": values[1], "gain": gain, "n_treated": 60, "n_control": 60}]
+    told = {
+        "flip_id": "f1",
+        "action": "disable",
+        "lever": "speculation",
+        "segment": json.loads(SEGMENT),
+        "policy": "p",
+        "reason": "why",
+        "evidence": evidence,
+    }
     return told | {"decided_at": wording.utc(AS_OF), "query": query} | changes
 
 
+def stored(store: Store, data: dict[str, Any]) -> None:
+    """The flip whose notice this is, as judging writes it."""
+    row = {"flip_id": data["flip_id"], "policy": "p", "lever": "speculation", "segment": SEGMENT, "state_before": "on"}
+    row |= {"state_after": "off_recommended", "decided_at": AS_OF, "reason": "why", "action": "disable", "severity": "warning"}
+    with store.write() as transaction:
+        transaction.insert("flips", pl.DataFrame([row | {"shadow": False, "notice": canonical.text(data)}]))
+
+
+def body(data: dict[str, Any], **more: Any) -> str:
+    return json.dumps({"type": "lever.disable", "timestamp": wording.utc(AS_OF), "data": data} | more)
+
+
 def verified(store: Store, data: dict[str, Any]) -> Verified:
-    return verify(notice(json.dumps({"type": "lever.disable", "data": data}), "n.json"), Direct(store))
+    """What is said of a notice that is stored as it is."""
+    stored(store, data)
+    return verify(notice(body(data), "n.json"), Direct(store))
 
 
 def test_a_notice_whose_sums_are_the_same_holds_and_its_gain_is_computed_anew(store: Store) -> None:
@@ -143,9 +166,103 @@ def test_shares_keep_their_digits_in_whole_numbers(store: Store, metric: str, tr
     assert found.now.treated == pytest.approx(treated)
 
 
-def test_a_percentile_holds_by_its_bins_and_is_not_computed_anew(store: Store) -> None:
+@pytest.mark.parametrize(("metric", "value_s"), [("ttft_s_p95", 0.2), ("e2e_s_p95", 4.0)])
+def test_a_percentile_is_computed_from_its_bins(store: Store, metric: str, value_s: float) -> None:
+    found = verified(store, said(store, metric, None))
+    assert (found.outcome, found.metric) == ("holds", metric)
+    assert found.now is not None
+    assert found.now.treated == pytest.approx(value_s, rel=0.01)
+    assert (found.now.n_treated, found.now.n_control) == (60, 60)
+
+
+def test_a_percentile_counts_blocks_of_both_arms_alone_and_reaches_its_share(store: Store) -> None:
+    with store.write() as transaction:
+        transaction.execute("update requests_hot set ttft_s = 2.0 where regexp_matches(request_id, '^treated-1-[0-3]$')")
+        transaction.execute("delete from requests_hot where request_id like 'control-0-%'")
     found = verified(store, said(store, "ttft_s_p95", None))
-    assert (found.outcome, found.now) == ("holds", None)
+    assert found.now is not None
+    assert (found.now.n_treated, found.now.n_control) == (50, 50)
+    assert found.now.treated == pytest.approx(2.0, rel=0.01)
+    assert found.now.gain == pytest.approx(1 - 10, rel=0.04)
+
+
+def test_a_percentile_that_its_own_bins_do_not_give_is_told(store: Store) -> None:
+    found = verified(store, said(store, "ttft_s_p95", -0.5))
+    assert found.outcome == "changed"
+    assert found.reasons == ("the notice says a gain of -50 % on ttft_s_p95, and its own sums give +0.0 %",)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"reason": "nothing"}, 'reason is "nothing" in the notice and "why" in the flip stored here'),
+        ({"action": "keep"}, 'action is "keep" in the notice and "disable" in the flip stored here'),
+        ({"segment": {"model": "other"}}, 'segment.hardware is "h100" in the flip stored here, and the notice has no such field'),
+        ({"lever": "prefix_caching"}, 'lever is "prefix_caching" in the notice and "speculation" in the flip stored here'),
+        ({"hint": "rm -rf"}, 'hint is "rm -rf" in the notice, and the flip stored here has no such field'),
+        ({"query": None}, "query is null in the notice and {"),
+        ({"shadow": False, "policy": None}, 'policy is null in the notice and "p" in the flip stored here'),
+    ],
+)
+def test_each_field_that_was_altered_is_named_and_the_stored_sums_are_asked(store: Store, change: dict[str, Any], told: str) -> None:
+    data = said(store)
+    stored(store, data)
+    altered = {name: value for name, value in (data | change).items() if value is not None or name == "query"}
+    altered |= {"policy": "p"} if "policy" not in change else {}
+    found = verify(notice(body(altered), "n.json"), Direct(store))
+    assert found.outcome == "changed"
+    assert any(reason.startswith(told.replace("policy is null in the notice and", "policy is")) for reason in found.reasons), found.reasons
+    assert found.reasons[-1] == "the same 12 rows of sums as at 2026-03-04T06:00:00Z"
+    assert found.now is not None
+
+
+def test_an_altered_number_of_the_evidence_is_named_with_its_place(store: Store) -> None:
+    data = said(store)
+    stored(store, data)
+    altered = json.loads(json.dumps(data))
+    altered["evidence"][0]["n_control"] = 600
+    found = verify(notice(body(altered), "n.json"), Direct(store))
+    assert found.reasons[0] == "evidence[0].n_control is 600 in the notice and 60 in the flip stored here"
+
+
+def test_an_altered_type_of_a_body_is_named(store: Store) -> None:
+    data = said(store)
+    stored(store, data)
+    found = verify(notice(body(data, type="lever.resolved"), "n.json"), Direct(store))
+    assert found.reasons[0] == 'type is "lever.resolved" in the notice and "lever.disable" in the flip stored here'
+
+
+def test_what_a_body_left_out_because_it_was_long_is_no_alteration(store: Store) -> None:
+    data = said(store, causal_chain={"expected_benefit": {"metric": "net_itl_gain"}}, reason="why " * 400)
+    stored(store, data)
+    short = data | {"causal_chain": None, "reason": data["reason"][:99] + "…", "left_out": ["causal_chain", "ends of texts"]}
+    assert verify(notice(body(short), "n.json"), Direct(store)).outcome == "holds"
+    for change in ({"reason": "else…"}, {"left_out": ["ends of texts"]}):
+        assert verify(notice(body(short | change), "n.json"), Direct(store)).outcome == "changed"
+
+
+def test_a_notice_whose_flip_is_not_stored_is_not_said_to_hold_by_its_sums_alone(store: Store) -> None:
+    found = verify(notice(body(said(store)), "n.json"), Direct(store))
+    assert found.outcome == "unknown"
+    assert found.reasons[-1] == "this store has no flip 'f1': what it says beside its sums cannot be checked"
+    assert found.now is not None
+
+
+def test_an_altered_segment_whose_flip_is_not_stored_is_told_as_such(store: Store) -> None:
+    found = verify(notice(body(said(store) | {"segment": {"model": "m"}}), "n.json"), Direct(store))
+    assert found.outcome == "changed"
+    assert found.reasons[0] == (
+        'the notice is of the segment {"model":"m"}, and its query asks for {"hardware":"h100","model":"m"}: one of them was altered'
+    )
+
+
+def test_values_and_counts_that_its_own_sums_do_not_give_are_told(store: Store) -> None:
+    data = said(store)
+    data["evidence"][0] |= {"treated": 0.05, "n_control": 600}
+    assert verified(store, data).reasons == (
+        "the notice says 50 ms of treated, and its own sums give 31 ms",
+        "the notice says 600 requests of control, and its own sums give 60",
+    )
 
 
 def test_late_spans_are_counted(store: Store) -> None:
@@ -234,11 +351,12 @@ def test_a_strangers_sql_is_not_run_with_more_rights_than_ad_hoc_sql(store: Stor
         "select * from read_csv('/etc/passwd')": "has no answer here",
         "select 1; select 2": "has no answer here",
     }
-    for sql, why in strange.items():
-        asked = data | {"query": data["query"] | {"sql": sql, "params": {}}}
+    for number, (sql, why) in enumerate(strange.items()):
+        asked = data | {"flip_id": f"strange-{number}", "query": data["query"] | {"sql": sql, "params": {}}}
         found = verify(notice(json.dumps(asked), "n.json"), Sandboxed(sandbox))
         assert found.outcome == "unknown"
         assert why in found.reasons[0]
+    stored(store, data)
     assert verify(notice(json.dumps(data), "n.json"), Sandboxed(sandbox)).outcome == "holds"
     sandbox.close()
 
@@ -301,8 +419,16 @@ def test_the_command_answers_by_its_exit_status(
 ) -> None:
     monkeypatch.setattr("leverwatch.cli.common.connect", lambda *_, **__: Direct(store))
     file = tmp_path / "notice.json"
-    good, bad = said(store), said(store, gain=0.5)
-    for data, status, word in ((good, 0, "holds: p on"), (bad, 1, "changed: p on"), (good | {"query": None}, 3, "cannot be checked: p on")):
+    good, bad = said(store), said(store, gain=0.5, flip_id="f2")
+    stored(store, good)
+    stored(store, bad)
+    none = good | {"query": None, "flip_id": "f3"}
+    stored(store, none)
+    for data, status, word in (
+        (good, 0, "holds: p on"),
+        (bad, 1, "changed: p on"),
+        (none, 3, "cannot be checked: p on"),
+    ):
         file.write_text(json.dumps(data), encoding="utf-8")
         assert main(["verify", str(file)]) == status
         assert capsys.readouterr().out.startswith(word)

@@ -88,10 +88,11 @@ class Couriers:
 
     def __init__(self) -> None:
         self.judged: list[datetime] = []
-        self.handed = threading.Event()
+        self.handed, self.noted = threading.Event(), threading.Event()
 
     def note_judging(self, judging: Judging) -> None:
         self.judged.append(judging.judged_at)
+        self.noted.set()
 
     def hand_over(self, *_: object, **__: object) -> int:
         self.handed.set()
@@ -117,3 +118,16 @@ def test_judging_is_told_to_have_run_only_where_no_step_of_it_failed(monkeypatch
     assert couriers.handed.wait(5)
     worker.stop()
     assert set(couriers.judged) == {now}
+
+
+def test_judging_is_told_to_have_run_where_no_data_has_come_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(2026, 3, 5, tzinfo=UTC)
+    monkeypatch.setattr(worker_module.jobs, "watermark", lambda _: None)
+    room, couriers = Room(), Couriers()
+    room.clock = lambda: now  # type: ignore[attr-defined]
+    monkeypatch.setattr(room, "steps", lambda: tuple((name, lambda: 0) for name in worker_module.JUDGING))
+    worker = Worker(room, couriers, beat_s=0.01)  # type: ignore[arg-type]
+    worker.start()
+    assert couriers.noted.wait(5)
+    worker.stop()
+    assert not couriers.handed.is_set(), "of nothing there is nothing to hand over"

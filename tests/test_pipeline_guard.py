@@ -150,6 +150,14 @@ def test_a_speed_above_the_link_is_named_of_the_replica_whose_series_say_it(spea
     assert found.requests.select(pl.col("kv_transfer_bytes", "kv_transfer_s").null_count()).row(0) == (30, 0)
 
 
+def test_a_replica_that_moved_nothing_meanwhile_is_above_no_link() -> None:
+    """0 bytes over 0 s is no speed: NaN would be above every limit."""
+    still = [series(name, 0, 0) for name in ("kv_transfer_bytes_per_s", "kv_transfer_bytes", "kv_transfer_s")]
+    row = {"replica": "decode", "prefill_replica": "prefill", "link_peak_bytes_per_s": LINK, "kv_transfer_bytes": 10, "kv_transfer_s": 1.0}
+    found = checked(requests([row] * 30), samples(still, "prefill", "sglang"))
+    assert found.suspicions.is_empty()
+
+
 OUTPUT, STEP_S, LENGTH = 511, 8.72e-3, 2.55
 STEPS = round((OUTPUT - 1) / LENGTH)
 DECODE_S = STEPS * STEP_S

@@ -55,8 +55,8 @@ def test_a_stream_whose_input_fell_into_a_trap_is_frozen_in_the_state_it_had(tmp
         assert (verdict["verdict"], verdict["reason_code"], verdict["state"], flips) == ("frozen", "suspicious_input", "on", [])
         assert verdict["reason"] == "net ITL: 28 % of requests fell into the trap decode_s_negative, 10 % may"
     else:
-        assert (verdict["verdict"], verdict["reason_code"], verdict["state"]) == ("disable", "harm", "off_recommended")
-        assert flips == [{"state_after": "off_recommended"}]
+        assert (verdict["verdict"], verdict["reason_code"], verdict["state"], flips) == ("insufficient", "unscaled", "on", [])
+        assert "gain -3" in verdict["reason"], "it is read, and waits for its evidence alone"
     room.close()
 
 

@@ -9,7 +9,11 @@ from typing import Any
 from leverwatch.cli import common
 from leverwatch.cli.effects import shown
 
-UNSHOWN = ("segment",)
+UNSHOWN = ("segment", "lever", "severity", "since", "until", "treated_s", "tokens")
+TOLD = (
+    "stood_s: seconds for which it was recommended off; requests: of treated traffic meanwhile; lost_s: their time above control's level;",
+    "compared_share: of these requests, the share with a control beside them. --format json has every column.",
+)
 
 
 def add(subparsers: Any) -> None:
@@ -30,6 +34,8 @@ def run(args: argparse.Namespace) -> int:
         frame = connection.debt(args.since, args.until)
     if frame.is_empty():
         print("leverwatch: no lever that was recommended off went on in that time", file=sys.stderr)
+    elif args.format == "table":
+        common.say(TOLD)
     text = common.write(shown(frame, UNSHOWN) if args.format == "table" else frame, args.format, args.out)
     if text:
         print(text, end="")

@@ -10,7 +10,9 @@ import polars as pl
 
 from leverwatch.cli import common
 
-SHOWN = ("delivery_id", "flip_id", "receiver", "attempt", "outcome", "status_code", "started_at", "next_attempt_at", "error")
+SHOWN = ("delivery_id", "receiver", "attempt", "outcome", "status_code", "started_at", "next_attempt_at", "error")
+TIMES = ("started_at", "next_attempt_at")
+LIMIT_ERROR = 44  # characters: the table stays within 170; JSON has it all
 
 
 def add(subparsers: Any) -> None:
@@ -37,11 +39,12 @@ def run(args: argparse.Namespace) -> int:
         notices = connection.notices()
         if args.replay == "all":
             done = notices.replay_all(args.receiver)
-            common.say([f"{done['replayed']} notices to {args.receiver} wait again, {done['superseded']} are superseded"])
+            left = f"{done['superseded']} are not: it was told something newer"
+            common.say([f"{done['replayed']} notices are queued for {args.receiver} again; {left}"])
             return 0
         if args.replay:
             row = notices.replay(args.replay)
-            common.say([f"the notice {row['webhook_id']} to {row['receiver']} waits again"])
+            common.say([f"the notice {row['webhook_id']} is queued for {row['receiver']} again"])
             return 0
         rows = notices.deliveries(args.receiver, "failed" if args.failed else None, args.limit)
     _print(rows, args.format, "no notice was given up" if args.failed else "nothing was sent yet")
@@ -52,7 +55,14 @@ def _print(rows: list[dict[str, Any]], form: str, none: str) -> None:
     if form == "json":
         print(json.dumps(rows, indent=2))
     elif rows:
-        shown = [{name: row[name] for name in SHOWN} for row in rows]
-        print(common.write(pl.DataFrame(shown, infer_schema_length=None), "table", None), end="")
+        print(common.write(pl.DataFrame([_shown(row) for row in rows], infer_schema_length=None), "table", None), end="")
     else:
         common.say([none])
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as a terminal gets it: times to the second, an error by its beginning."""
+    shown = {name: row[name] for name in SHOWN}
+    shown |= {name: row[name][:19] + "Z" for name in TIMES if row[name]}
+    error = row["error"] or ""
+    return shown | {"error": error if len(error) <= LIMIT_ERROR else error[: LIMIT_ERROR - 1] + "…"}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
 from collections.abc import Sequence
 
+from leverwatch.cli.arguments import Parser
 from leverwatch.version import __version__
 
 COMMANDS = (
@@ -38,7 +38,7 @@ OURS = ("alerts", "collectors", "dashboards", "demo", "leverwatch", "pipeline", 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command: 0 done, 1 the answer is no, 2 wrong use or input, 3 cannot tell."""
     words = list(sys.argv[1:] if argv is None else argv)
-    parser = argparse.ArgumentParser(prog="leverwatch", description="Says, per traffic segment, whether each lever of an LLM server pays.")
+    parser = Parser(prog="leverwatch", description="Says, per traffic segment, whether each lever of an LLM server pays.")
     parser.add_argument("--version", action="version", version=f"leverwatch {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     # Only the command that is asked for is imported: a question to a running server needs no decoder and no jobs.

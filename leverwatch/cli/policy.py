@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 
-MODULES = ("policy_list", "policy_check", "policy_test", "policy_diff", "policy_backtest", "policy_due")
+MODULES = ("policy_list", "policy_metrics", "policy_check", "policy_test", "policy_diff", "policy_backtest", "policy_due")
 
 
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from alerts.backtest_labels import LabelError, labels, marks, missed
+from alerts.backtest_missed import unjudged
 from alerts.backtest_told import Backtest
 from leverwatch.cli import common, policy_backtest_text
 from leverwatch.policy_rows import change_rows
@@ -38,11 +39,13 @@ def run(args: argparse.Namespace) -> int:
         print("leverwatch: there is no history of these policies' levers in this period: nothing was judged", file=sys.stderr)
     seen = marks(found, given)
     unmet = missed(found, given or ())
+    unknown = unjudged(found, given or ()) if found.streams else []
+    told = [label for label in unmet if label not in unknown]
     if args.format == "json":
         print(json.dumps(change_rows(found), indent=2, ensure_ascii=False))
-        common.say(found.notes)
+        common.say([*policy_backtest_text.missed(found, told, unknown), *found.notes])
     elif found.streams:
-        print(policy_backtest_text.text(found, seen, unmet), end="")
+        print(policy_backtest_text.text(found, seen, told, unknown), end="")
     failed = any(mark.is_false for mark in seen) or (args.fail_on_fire and seen) or (args.fail_on_miss and unmet)
     return 3 if not _is_judged(found) else 1 if failed else 0
 

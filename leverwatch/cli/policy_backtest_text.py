@@ -9,6 +9,7 @@ import polars as pl
 
 from alerts import wording
 from alerts.backtest_labels import Label, Mark, stream_days
+from alerts.backtest_missed import why
 from alerts.backtest_told import Backtest, Judged
 from leverwatch.cli import common
 from pipeline.segments import canonical
@@ -17,10 +18,10 @@ MOST_UNDECIDED = 20
 UNDECIDED = ("insufficient", "frozen", "conflicted")
 
 
-def text(found: Backtest, seen: Sequence[Mark], unmet: Sequence[Label]) -> str:
+def text(found: Backtest, seen: Sequence[Mark], unmet: Sequence[Label], unknown: Sequence[Label] = ()) -> str:
     """What a back-test says, for people: recommendations, then how often, then what was missed, not told, and not known."""
-    lines = [*_fired(seen), *_often(found, seen), *_missed(unmet), *_undecided(found.streams), *(f"note: {note}" for note in found.notes)]
-    return "\n".join(lines) + "\n"
+    lines = [*_fired(seen), *_often(found, seen), *missed(found, unmet, unknown), *_undecided(found.streams)]
+    return "\n".join([*lines, *(f"note: {note}" for note in found.notes)]) + "\n"
 
 
 def span(seconds: float) -> str:
@@ -82,10 +83,18 @@ def _often(found: Backtest, seen: Sequence[Mark]) -> Iterator[str]:
         yield f"false by label: {false}, {false / days:.3g} a stream and day"
 
 
-def _missed(unmet: Sequence[Label]) -> Iterator[str]:
+def missed(found: Backtest, unmet: Sequence[Label], unknown: Sequence[Label]) -> Iterator[str]:
+    """The labels that no recommendation met, each with why, and those in whose time nothing was judged."""
     for label in unmet:
-        until = moment(label.until) if label.until else "now"
-        yield f"missed: {label.lever} {canonical(dict(label.segment))} {moment(label.since)} to {until} {label.note}".rstrip()
+        yield f"missed: {_label(label)}"
+        yield from (f"  {reason}" for reason in why(found, label))
+    for label in unknown:
+        yield f"not judged: {_label(label)}: no stream of that lever and these keys has blocks in that time"
+
+
+def _label(label: Label) -> str:
+    until = moment(label.until) if label.until else "now"
+    return f"{label.lever} {canonical(dict(label.segment))} {moment(label.since)} to {until} {label.note}".rstrip()
 
 
 def _undecided(streams: Sequence[Judged]) -> Iterator[str]:
@@ -93,7 +102,7 @@ def _undecided(streams: Sequence[Judged]) -> Iterator[str]:
     parts = [(sum(one.verdicts.get(verdict, 0) for verdict in UNDECIDED), one) for one in streams]
     told = sorted((part for part in parts if part[0]), key=lambda part: -part[0] / part[1].blocks)
     for number, one in told[:MOST_UNDECIDED]:
-        share = f"{number} of {one.blocks} blocks could not be told"
-        yield f"{one.policy} {one.segment}: {share}, most often {one.undecided_code}: {one.undecided_reason}"
+        share = f"nothing could be judged in {number} of {one.blocks} blocks"
+        yield f"{one.policy} {one.segment}: {share}, mostly for this reason: {one.undecided_reason} ({one.undecided_code})"
     if len(told) > MOST_UNDECIDED:
-        yield f"and {len(told) - MOST_UNDECIDED} streams more with blocks that could not be told"
+        yield f"and {len(told) - MOST_UNDECIDED} streams more with blocks in which nothing could be judged"

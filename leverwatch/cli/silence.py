@@ -1,4 +1,4 @@
-"""`leverwatch silence add | list | end ID`: who is not told of what, for how long; judging goes on."""
+"""`leverwatch silence add | snooze FLIP | list | end ID`: who is not told of what, for how long; judging goes on."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from leverwatch.cli import common
 
 AGES_S = {"m": 60, "h": 3600, "d": 86400}
 SHOWN = ("silence_id", "state", "matches", "starts_at", "ends_at", "created_by", "comment")
+SHORT_ID = 12  # characters of an id in the table: `end` takes as many, and JSON has all
 MATCHERS = ("lever", "policy", "segment", "receiver", "flip_id")
 
 
@@ -30,13 +31,17 @@ def add(subparsers: Any) -> None:
     adding.add_argument("--for", dest="for_s", metavar="TIME", type=_seconds, help="how long: 90m, 8h, 7d; at most 30d")
     adding.add_argument("--until", metavar="T", help="or until when, ISO 8601")
     adding.add_argument("--from", dest="since", metavar="T", help="when it begins, ISO 8601 (default: now)")
-    adding.add_argument("--by", default=getpass.getuser(), metavar="NAME", help="who asks for it (default: this user)")
-    adding.add_argument("--comment", default="", help="why")
+    snoozing = verbs.add_parser("snooze", help="hold one flip back from those who have not got it yet")
+    snoozing.add_argument("flip_id", metavar="FLIP", help="its id, or the beginning of it: `flip_id` of a notice")
+    snoozing.add_argument("--for", dest="for_s", metavar="TIME", type=_seconds, required=True, help="how long: 90m, 8h, 7d; at most 30d")
+    for verb in (adding, snoozing):
+        verb.add_argument("--by", default=_user(), metavar="NAME", help="who asks for it (default: this user)")
+        verb.add_argument("--comment", default="", help="why")
     listing = verbs.add_parser("list", help="those that last or are to come")
     listing.add_argument("--all", action="store_true", help="ended ones too")
     ending = verbs.add_parser("end", help="end one now")
-    ending.add_argument("silence_id", metavar="ID")
-    for verb in (adding, listing, ending):
+    ending.add_argument("silence_id", metavar="ID", help="as `silence list` shows it, or the beginning of it")
+    for verb in (adding, snoozing, listing, ending):
         common.add_data(verb)
         verb.add_argument("--format", choices=("table", "json"), default="table")
     parser.set_defaults(run=run)
@@ -48,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
         notices = connection.notices()
         if args.verb == "add":
             rows = [notices.silence(_asked(args))]
+        elif args.verb == "snooze":
+            rows = [notices.snooze(args.flip_id, {"for_s": args.for_s, "created_by": args.by, "comment": args.comment})]
         elif args.verb == "end":
             rows = [notices.end_silence(args.silence_id)]
         else:
@@ -58,7 +65,16 @@ def run(args: argparse.Namespace) -> int:
         print(common.write(_table(rows), "table", None), end="")
     else:
         common.say(["there is no silence"])
+    common.say(note for row in rows for note in row.get("notes", ()))
     return 0
+
+
+def _user() -> str:
+    """The user of this process; empty where the machine knows no name for it."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return ""
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
@@ -70,7 +86,7 @@ def _asked(args: argparse.Namespace) -> dict[str, Any]:
 
 def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
     said = [row | {"matches": " ".join(_matchers(row))} for row in rows]
-    return pl.DataFrame([{name: row[name] for name in SHOWN} for row in said])
+    return pl.DataFrame([{name: row[name] for name in SHOWN} | {"silence_id": row["silence_id"][:SHORT_ID]} for row in said])
 
 
 def _matchers(row: dict[str, Any]) -> list[str]:

@@ -8,5 +8,5 @@ select t.flip_id, t.state_after, t.action, t.decided_at, t.notice, c.verdict, c.
 from told t
 join current_verdicts c on c.policy = t.policy and c.lever = t.lever and c.segment = t.segment and c.state = t.state_after
 semi join policies p on p.policy = t.policy and p.lever = t.lever
-where t.state_after = 'off_recommended' or (t.state_after = 'probation' and t.action = 'enable')
+where (t.state_after = 'off_recommended' and t.action is distinct from 'hold') or (t.state_after = 'probation' and t.action = 'enable')
 order by t.decided_at, t.flip_id

@@ -14,5 +14,5 @@ with told as (
 )
 select policy, lever, segment, action, severity, greatest(since, $since::timestamptz) as since, until
 from stood
-where state_after = 'off_recommended' and until > $since and until > since
+where state_after = 'off_recommended' and action is distinct from 'hold' and until > $since and until > since
 order by policy, lever, segment, since

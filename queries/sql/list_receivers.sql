@@ -1,9 +1,10 @@
 -- How each receiver that notices were ever for does: what waits, what was given up, whether it wants no more, its newest delivery and heartbeat.
 with newest as (
-    select receiver, outcome from deliveries
+    select receiver, flip_id, outcome from deliveries
     qualify row_number() over (partition by receiver, webhook_id order by attempt desc, (outcome = 'pending') desc) = 1
 ), counted as (
-    select receiver, count(*) filter (where outcome in ('pending', 'retrying')) as waiting, count(*) filter (where outcome in ('failed', 'gone')) as given_up
+    select receiver, count(*) filter (where outcome in ('pending', 'retrying')) as waiting,
+        count(*) filter (where outcome in ('failed', 'gone') and flip_id <> 'test') as given_up
     from newest group by all
 ), heard as (
     select receiver, coalesce(arg_max(outcome, rowid) filter (where outcome in ('gone', 'delivered')) = 'gone', false) as is_stopped,

@@ -12,7 +12,7 @@ newest as (
 )
 select
     latest.flip_id, latest.policy, latest.lever, latest.segment, latest.state_before, latest.state_after, latest.decided_at, latest.reason,
-    latest.notice,
+    latest.notice, coalesce(latest.shadow, false) as is_shadow,
     newest.receiver, newest.outcome, newest.status_code, newest.attempt, newest.error, newest.next_attempt_at,
     coalesce(newest.ended_at, newest.started_at) as attempted_at
 from latest left join newest using (flip_id)
