@@ -17,6 +17,7 @@ _SILENCE = (
     "silence_id starts_at:time ends_at:time created_at:time lever:text? policy:text? segment:object? receiver:text? flip_id:text? "
     "created_by comment ended_at:time? state"
 )
+_SILENCED = f"{_SILENCE} notes:list"
 _EFFECT = (
     f"lever {_SEGMENT} metric arm_a arm_b:text? since:time until:time blocks:integer n_a:integer n_b:integer value_a:number? "
     "value_b:number? gain:number? gain_low:number? gain_high:number? method basis coverage:number note:text?"
@@ -42,9 +43,10 @@ ROUTES: dict[str, Answers] = {
     "GET /api/verdicts": Answers(
         "Verdicts now",
         f"[policy policy_version lever {_SEGMENT} verdict action reason_code reason decided_at:time block_ended_at:time state "
-        "state_since:time]",
+        "state_since:time shadow:boolean]",
         (400,),
     ),
+    "GET /api/policies": Answers("Policies that are judged by", "[policy lever version owner shadow:boolean severity from text]"),
     "GET /api/flips": Answers(
         "Flips with their notices",
         f"[flip_id policy lever {_SEGMENT} state_before state_after decided_at:time reason notice:object action:text? severity:text?]",
@@ -56,16 +58,16 @@ ROUTES: dict[str, Answers] = {
     "POST /api/receivers/{name}/replay": Answers("Send again what was given up", "receiver", (404,), "admin"),
     "POST /api/receivers/{name}/test": Answers("Send a test notice", "receiver webhook_id", (404,), "admin"),
     "GET /api/silences": Answers("Silences", f"[{_SILENCE}]"),
-    "POST /api/silences": Answers("Begin a silence", _SILENCE, (400,), "admin"),
+    "POST /api/silences": Answers("Begin a silence", _SILENCED, (400,), "admin"),
     "DELETE /api/silences/{silence_id}": Answers("End a silence", _SILENCE, (404,), "admin"),
-    "POST /api/flips/{flip_id}/snooze": Answers("Snooze a flip", _SILENCE, (400, 404), "admin"),
+    "POST /api/flips/{flip_id}/snooze": Answers("Snooze a flip", _SILENCED, (400, 404), "admin"),
     "GET /api/revalidations": Answers(
         "What is to be judged again", "[lever changed_from:text? changed_to:text? changed_at:time scope:object other_lever policy]", (400,)
     ),
     "GET /api/after-checks": Answers(
         "Whether a switch helped", f"[flip_id policy lever {_SEGMENT} switched_at:time metric before:number? after:number? said]", (400,)
     ),
-    "GET /api/budgets": Answers("Budget ledger of a lever", f"[policy lever {_SEGMENT} until:time rows:list said]", (400,)),
+    "GET /api/budgets": Answers("Budget ledger of a lever", f"[policy lever {_SEGMENT} until:time rows:list said]", (400, 404)),
     "GET /api/debt": Answers(
         "Lever debt",
         f"[policy lever {_SEGMENT} since:time until:time stood_s:number treated_s:number requests:integer? tokens:integer? lost_s:number?]",

@@ -45,8 +45,16 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineRoom]:
     listed = [("speculation", policy, msgspec.json.encode(policy).decode()), ("aside", policy, msgspec.json.encode(body).decode())]
     with opened.store.write() as transaction:
         for name, one, text in listed:
-            values = {"name": name, "version": str(one.version), "lever": one.lever, "owner": HOSTILE, "body": text, "at": NOW}
-            transaction.execute("insert into policies values ($name, $version, $lever, $owner, $body, $at)", values)
+            values = {
+                "name": name,
+                "version": str(one.version),
+                "lever": one.lever,
+                "owner": HOSTILE,
+                "body": text,
+                "at": NOW,
+                "shadow": name == "aside",
+            }
+            transaction.execute("insert into policies values ($name, $version, $lever, $owner, $body, $at, $shadow)", values)
         for kept in (BREAK_EVEN, UNRESOLVED):
             transaction.execute(f"insert into break_even by name select {', '.join(f'${name} as {_quoted(name)}' for name in kept)}", kept)
         scope = canonical({"model": FLEETS[1].model, "hardware": "h100", "topology": "tp8"})
