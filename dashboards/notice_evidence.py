@@ -58,6 +58,17 @@ def served(notice: Mapping[str, Any]) -> str:
     return "; ".join(part for part in (", ".join(said.get("engines") or []), where) if part)
 
 
+def besides(notice: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a notice says beside its effects: where the time went, what came of a switch, and how its sums are checked again."""
+    parts = (
+        ("Budget ledger", (notice.get("ledger") or {}).get("said")),
+        ("After the switch", notice.get("after_check")),
+        ("Check its sums", (notice.get("how_to") or {}).get("verify")),
+        ("No sums", notice.get("query_note")),
+    )
+    return [(name, str(said)) for name, said in parts if said]
+
+
 def _row(effect: Mapping[str, Any]) -> Evidence:
     metric = judged().get(effect["metric"]) or by_name().get(effect["metric"])
     unit = metric.unit if metric else ""

@@ -47,6 +47,7 @@ class Told:
     steps: Steps
     commands_note: str
     evidence: list[Evidence]
+    besides: list[tuple[str, str]]
     silence_command: str
     silence_url: str
     sent: list[Sent] = field(default_factory=list)
@@ -90,6 +91,7 @@ def told(row: Mapping[str, Any], now: datetime, sent: Sequence[Sent], silences: 
         _steps(row["flip_id"], notice, after),
         notice.get("commands_note") or "",
         notice_evidence.evidence(notice),
+        notice_evidence.besides(notice),
         _command(row, keys, notice),
         f"notices?{urlencode({'flip': row['flip_id']})}#silence",
         list(sent),

@@ -31,6 +31,8 @@ WHOLE = NOTICE | {
         },
         {"metric": HOSTILE, "treated": None, "control": None, "gain": None, "interval": [None, None], "blocks": 0},
     ],
+    "ledger": {"rows": [], "said": "4 ms saved, 9 ms spent"},
+    "after_check": None,
     "steps": ["Shorten the drafts.", f"Not {HOSTILE}."],
     "impact": {"requests_per_hour": 1240.0, "share_of_segment": 0.84, "share_of_all": 0.063, "lost_s_per_1k_requests": 420.0},
     "served_by": {"engines": ["vllm"], "arm": "treated", "replicas": ["r1", "r2", HOSTILE], "more_replicas": 4},

@@ -130,7 +130,8 @@ def test_a_flip_tells_evidence_urgency_and_what_to_do(store: Store) -> None:
     for words in (
         "84 % of the segment's requests and 6.3 % of all requests; 1,240 requests an hour; 420 ms longer each",
         "vllm; treated on r1, r2",
-        "27.6 ms/token 24 ms/token −15 % −20 % to −10 % 4,120 treated, 1,010 control 36 control",
+        "−15 % −20 % to −10 % 27.6 ms/token 24 ms/token 4,120 treated, 1,010 control 36 control",
+        "Budget ledger 4 ms saved, 9 ms spent",
         "Shorten the drafts.",
         "decided 3 h ago, stands now",
     ):
