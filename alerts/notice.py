@@ -89,7 +89,8 @@ def notice(
             "flip": f"{base_url}/api/flips?flip_id={flip.flip_id}",
             "deliveries": f"{base_url}/api/deliveries?flip_id={flip.flip_id}",
             "verdicts": f"{base_url}/api/verdicts",
-            "page": f"{base_url}/segment?{urlencode(json.loads(flip.segment))}",
+            "page": f"{base_url}/segment?{urlencode({**json.loads(flip.segment), 'lever': policy.lever})}",
+            "notice": f"{base_url}/notices?{urlencode({'flip': flip.flip_id})}",
         },
     }
 

@@ -12,7 +12,12 @@ from alerts.notice_types import OPENING
 from alerts.payload import Message
 
 _LIMIT_TITLE = 160
-_WHERE = (("page", "page"), ("flip", "this notice as JSON"), ("deliveries", "who was told"))
+_WHERE = (
+    ("page", "the segment's page"),
+    ("notice", "this notice: evidence, who was told, how to silence it"),
+    ("flip", "this notice as JSON"),
+    ("deliveries", "who was told, as JSON"),
+)
 _ASKED = {
     "restore_precision": "restore the precision of {}",
     "lower_degree": "lower the degree of {}",

@@ -53,7 +53,8 @@ def fill(opened: EngineRoom) -> None:
         cell_store.add(transaction, opened.measured(requests))
         transaction.execute("insert into closed_blocks values ($until, true)", {"until": NOW - timedelta(minutes=5)})
         transaction.execute("update current_verdicts set policy = $policy", {"policy": POLICY})
-        transaction.execute("insert into policies values ($policy, '1', 'speculation', 'nobody', '{}', $at, false)", {"policy": POLICY, "at": NOW})
+        row = {"policy": POLICY, "at": NOW}
+        transaction.execute("insert into policies values ($policy, '1', 'speculation', 'nobody', '{}', $at, false)", row)
 
 
 def application(opened: EngineRoom) -> FastAPI:

@@ -67,7 +67,7 @@ def test_a_whole_text_has_everything_that_the_night_asks_for() -> None:
         "Replicas:\n- r1, r2 and 7 more (treated)",
         "How to check:\n- curl -s",
         "How to silence:\n- leverwatch silence add",
-        "Where:\n- page: http://leverwatch.example/segment?model=llama-70b",
+        "Where:\n- the segment's page: http://leverwatch.example/segment?model=llama-70b",
         "to be looked at again by 2026-03-05T02:55:00Z",
     ):
         assert part in text
