@@ -9,13 +9,18 @@ from alerts.effects import Effect
 UNSCALED, UNCALIBRATED = "unscaled", "uncalibrated"
 MOST_SPREAD, MOST_NEIGHBORS = 1.2, 0.3  # those of `pipeline.inference.calibration`, which a test holds equal
 BLOCK_S = 300
-NO_SCALE = "how much its blocks vary by themselves is known after 4 hours or more of both arms"
+NO_SCALE = "how much its blocks vary by themselves is known after 48 comparisons, each of 100 requests of control and 5 minutes at least"
+
+
+def is_unscaled(effect: Effect) -> bool:
+    """Whether arms are compared and no evidence is there yet: an interval alone is looked at far too often to act on it."""
+    is_awaited = effect.basis == "control" and effect.metric in WITH_EVIDENCE
+    return is_awaited and not effect.evidence_below and not effect.evidence_above
 
 
 def unscaled(effect: Effect) -> tuple[str, str] | None:
-    """(reason code, sentence) where arms are compared and no evidence is there yet: an interval alone is looked at far too often."""
-    is_awaited = effect.basis == "control" and effect.metric in WITH_EVIDENCE and effect.gain_low is not None
-    if not is_awaited or effect.evidence_below or effect.evidence_above:
+    """(reason code, sentence) where the interval alone says that the lever loses, and no evidence is there yet."""
+    if not is_unscaled(effect) or effect.gain_high is None or effect.gain_high >= 0:
         return None
     return UNSCALED, f"{wording.compared(effect)}; not decided yet: {NO_SCALE}"
 

@@ -33,7 +33,8 @@ def holds(policy: Policy, condition: Condition, effects: Effects) -> bool | None
     """Whether a condition holds at this block: evidence past its limit, an interval wholly past it, or a value past its threshold.
 
     Evidence decides where there is any: an interval over the last blocks, looked at again and again, alarms far more often than it says.
-    Of a limit past the outermost null the evidence tells that the gain lies past that null, and the interval the rest.
+    Of a limit past the outermost null the evidence tells that the gain lies past that null, and the interval the rest. Where there is to be
+    evidence and is none yet, an interval past the limit tells nothing.
 
     None where it cannot be told: not measured, too little of it, or nothing to compare with. One with a `where` holds where that does.
     """
@@ -56,11 +57,11 @@ def _holds(policy: Policy, condition: Condition, effects: Effects) -> bool | Non
     if not effect.may_say(above=above):
         return None if effect.says is None else False
     limit = effect.beyond(limit, above=above)
-    evident = effect.is_evident(limit, above=above)
-    if evident is not None:
-        return evident
     is_past = past(effect.gain_low if above else effect.gain_high, above, limit)
-    return is_past and effect.is_evident_at_outermost(above=above) is not False
+    if calibrations.is_unscaled(effect):
+        return False if is_past is False else None
+    evident = effect.is_evident(limit, above=above)
+    return (is_past and effect.is_evident_at_outermost(above=above) is not False) if evident is None else evident
 
 
 def _past_threshold(condition: Condition, effect: Effect) -> bool | None:
@@ -106,8 +107,10 @@ def _told(policy: Policy, condition: Condition, effects: Effects) -> str:
     """A compared effect's numbers; of one that is past its condition first what decided that."""
     effect, metric = effects[effect_name(condition.metric)], judged()[condition.metric]
     limit = gain_limit(condition, metric)
-    if limit is None or effect.basis == SCORES or not _holds(policy, condition, effects):
-        return wording.compared(effect)
+    held = _holds(policy, condition, effects)
+    if limit is None or effect.basis == SCORES or not held:
+        waits = held is None and calibrations.is_unscaled(effect)
+        return f"{wording.compared(effect)}; not decided yet: {calibrations.NO_SCALE}" if waits else wording.compared(effect)
     return decided.by(effect, policy.lever, limit, above=is_gain_above(condition, metric))
 
 
@@ -134,4 +137,4 @@ def shortfall(policy: Policy, effect: Effect, *, compared: bool) -> tuple[str, s
     fewest = min(effect.n_a, effect.n_b) if compared and has_other else effect.n_a
     if fewest < policy.minimum_requests:
         return "few_requests", wording.few_requests(effect, policy.minimum_requests, compared=compared and has_other)
-    return (permissions.unseen(effect) or calibrations.unscaled(effect) or calibrations.doubt(effect)) if compared else None
+    return (permissions.unseen(effect) or calibrations.doubt(effect)) if compared else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from alerts import wording
+from alerts import calibrations, wording
 from alerts.chain import Advice, Condition, FailureMode, Gate, Policy, PremiseLost, Quality, Trigger, code_of, narrowest
 from alerts.conditions import SUSPICIOUS, explain, gain_limit, holds, is_back, shortfall
 from alerts.effects import Effect, Effects, effect_name
@@ -76,7 +76,7 @@ def lacking(policy: Policy, benefit: Effect | None, effects: Effects) -> tuple[V
             return "frozen", SUSPICIOUS, suspicious
         if benefit.says is None:
             return "insufficient", "no_control", f"{wording.not_compared(benefit)}: harm was not measured"
-    short = shortfall(policy, benefit, compared=True)
+    short = shortfall(policy, benefit, compared=True) or calibrations.unscaled(benefit)
     if short is not None:
         return "frozen" if short[0] in FREEZING else "insufficient", *short
     if benefit.gain_low is None or benefit.gain_high is None:

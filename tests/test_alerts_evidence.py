@@ -9,7 +9,9 @@ import pytest
 
 from alerts import conditions, decided, effects
 from alerts.effects import Effect
+from alerts.judge import judge
 from alerts.policy import shipped
+from alerts.standing import Standing
 from pipeline import evidence, evidence_families
 from pipeline.metrics import judged
 
@@ -74,12 +76,13 @@ def test_an_interval_without_evidence_decides_nothing_and_says_what_it_waits_for
     harm = next(trigger for trigger in policy.disable_when if trigger.metric == "net_itl_gain")
     seen = effect(None, gain=-0.5)
     assert conditions.holds(policy, harm, {"net_itl_s": seen}) is None
-    short = conditions.shortfall(policy, seen, compared=True)
-    assert short is not None
-    assert short[0] == "unscaled"
-    assert "gain -50 % (-70..-30 %)" in short[1]
-    assert short[1].endswith("known after 4 hours or more of both arms")
-    assert conditions.shortfall(policy, seen, compared=False) is None
+    said = judge(policy, {"net_itl_s": seen}, Standing("on", UNTIL), UNTIL)
+    assert (said.verdict, said.action, said.reason_code, said.state) == ("insufficient", "hold", "unscaled", "on")
+    assert "gain -50 % (-70..-30 %), 24 blocks; not decided yet: how much its blocks vary by themselves is known after 48" in said.reason
+    fine = seen._replace(gain=0.3, gain_low=0.1, gain_high=0.5)
+    assert conditions.holds(policy, harm, {"net_itl_s": fine}) is False
+    assert judge(policy, {"net_itl_s": fine}, Standing("on", UNTIL), UNTIL).verdict == "keep", "what does not look like harm need not wait"
+    assert conditions.holds(policy, policy.re_enable_when, {"net_itl_s": fine}) is None, "nothing is turned on again by an interval alone"
     switched = seen._replace(basis="switchback", grade="good")
     assert conditions.holds(policy, harm, {"net_itl_s": switched}), "a drawn schedule keeps no evidence: its interval decides"
 

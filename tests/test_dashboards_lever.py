@@ -13,6 +13,7 @@ import msgspec
 import polars as pl
 import pytest
 from dashboards_rows import FLEETS, HOSTILE, NOW
+from polars.testing import assert_frame_equal
 
 from dashboards import break_even_chart, lever_chain, lever_total
 from dashboards.choice import ChoiceError, title
@@ -133,7 +134,7 @@ def test_the_ledger_is_that_of_the_api_of_the_worst_segment(room: EngineRoom, dr
     book = room.budgets("speculation", WORST)[0]
     values = drawn["budget"].values
     assert values is not None
-    assert values.to_dicts() == book["rows"]
+    assert_frame_equal(values, pl.DataFrame(book["rows"], schema=values.schema), rel_tol=1e-9)
     assert book["said"][1:] in drawn["budget"].note
     assert next(row for row in book["rows"] if row["metric"] == "e2e_s")["change"] > 0
 
