@@ -51,7 +51,8 @@ In numbers, with a limit of -2 %: a gain of -6 % (-30..+8 %) recommends where ev
 evidence is short of that; so -6 % may be shown for an hour and nothing is advised. A gain of -1.5 % (-1.9..-1.1 %) never does, however sure
 it is. Before evidence can be had (how much blocks vary by themselves takes 48 comparisons, each of 100 requests of control and 5 minutes at
 least) nothing is recommended, and nothing turned on again: where the interval says that the lever loses, the verdict is `insufficient`, the
-code `unscaled`. Where control's replicas differ by themselves, the limit moves outward by as much, and the reason says so. Without a control arm, see [switchback.md](switchback.md).
+code `unscaled`. Where control's replicas differ by themselves, the limit moves outward by as much, and the reason says so.
+Without a control arm, see [switchback.md](switchback.md).
 
 ## One's own policies
 
