@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -102,6 +103,9 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _held(folder: Path, name: str) -> Holding:
-    stats = [path.stat() for path in _files(folder)]
+    stats = []
+    for path in _files(folder):
+        with suppress(FileNotFoundError):  # the spool lets go of a file at any moment
+            stats.append(path.stat())
     times = [datetime.fromtimestamp(stat.st_mtime).astimezone() for stat in stats]
     return Holding(name, None, sum(stat.st_size for stat in stats), min(times, default=None), max(times, default=None))

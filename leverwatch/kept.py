@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 Answer = TypeVar("Answer")
 FRESH = timedelta(seconds=15)
-STALE = timedelta(minutes=10)  # older than this it is no answer: who asks then waits for a new one
+STALE = timedelta(minutes=1)  # older than this it is no answer: who asks then waits for a new one
 
 
 @dataclass

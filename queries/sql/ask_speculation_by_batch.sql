@@ -23,10 +23,11 @@ with summed as (
     group by all
 )
 select
-    model, batch_bucket, t.n as treated_requests, c.n as control_requests, t.decode_s / t.gaps as treated_tpot_s,
+    coalesce(t.model, c.model) as model, coalesce(t.batch_bucket, c.batch_bucket) as batch_bucket, t.n as treated_requests, c.n as control_requests, t.decode_s / t.gaps as treated_tpot_s,
     (t.decode_s + t.n * coalesce(greatest(0, t.ttft_s - c.ttft_s), 0)) / t.gaps as treated_net_itl_s,
     c.decode_s / c.gaps as control_tpot_s,
     1 - treated_net_itl_s / control_tpot_s as net_itl_gain
 from (from summed where arm = 'treated') t
-left join (from summed where arm = 'control') c using (model, batch_bucket)
-order by model, t.batch nulls last
+full join (from summed where arm = 'control') c
+    on t.model is not distinct from c.model and t.batch_bucket is not distinct from c.batch_bucket
+order by 1, coalesce(t.batch, c.batch) nulls last
