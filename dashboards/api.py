@@ -46,7 +46,7 @@ def router(reader: Reader, sandbox: Sandbox, clock: Callable[[], datetime], hous
         return Asked(reader, request.query_params, clock(), address, path, page_list.found(), sandbox, described, said, house)
 
     for page in page_list.found():
-        routes.add_api_route(page.path, _drawing(page, asking), methods=["GET"], include_in_schema=False)
+        routes.add_api_route(page.path, _drawing(page, asking), methods=["GET", "HEAD"], include_in_schema=False)
     _add_figures(routes, asking)
     _add_assets(routes)
     _add_reports(routes, reader, clock)

@@ -19,6 +19,8 @@ from dashboards import theme
 from dashboards.figure import Figure
 
 MOST_ROWS = 5000
+MOST_TEXT = 2000  # characters of an expression of ours; `sql_chart` cuts what others wrote to far less
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 CLIP = 0.6  # a gain or an interval beyond this is drawn up to here: one wide interval would flatten every other
 GainPoint = tuple[datetime, float, float | None, float | None]  # time, gain, low, high
 _TIME_LABEL = "utcFormat(datum.value, utchours(datum.value) + utcminutes(datum.value) == 0 ? '%b %d' : '%H:%M')"
@@ -216,9 +218,21 @@ def _spec(drawn: Any) -> str:
 
 @functools.lru_cache(maxsize=256)
 def drawn(spec: str, rows: str) -> Markup:
-    """The SVG of a specification over rows; the same numbers are drawn once. Vega escapes every text and may load nothing."""
-    filled = {**json.loads(spec), "datasets": json.loads(rows)}
+    """The SVG of a specification over rows; the same numbers are drawn once. Vega escapes every text and may load nothing.
+
+    A character that XML has not would end the process, and texts without bounds keep it from all else for minutes.
+    """
+    filled = _drawable({**json.loads(spec), "datasets": json.loads(rows)})
     return Markup(unspoken(vl_convert.vegalite_to_svg(filled, allowed_base_urls=[])))  # noqa: S704
+
+
+def _drawable(part: Any) -> Any:
+    """The same with texts that can be drawn: cut, and without characters that XML has not."""
+    if isinstance(part, str):
+        return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", part if len(part) <= MOST_TEXT else f"{part[: MOST_TEXT - 1]}…")
+    if isinstance(part, dict):
+        return {_drawable(name): _drawable(value) for name, value in part.items()}
+    return [_drawable(one) for one in part] if isinstance(part, list) else part
 
 
 def unspoken(svg: str) -> str:

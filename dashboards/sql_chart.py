@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import altair as alt
+import polars as pl
 from markupsafe import Markup
 
 from dashboards import charts, theme
@@ -18,6 +19,7 @@ from queries.results import SqlResult
 KINDS = ("line", "bar", "point")
 MOST_ROWS = 5_000
 MOST_SERIES = 12
+MOST_NAMES, MOST_NAME = 200, 60  # places that have a name each, and characters of one
 SHOWN_NUMBERS = 500
 WIDTH_PX = 480
 HEIGHT_PX = 220
@@ -71,13 +73,19 @@ def figure(result: SqlResult, chosen: Drawing, title: str, unit: str = "") -> Fi
     frame = result.frame()
     shown = frame.select(list(dict.fromkeys([chosen.x, chosen.y, *([chosen.series] if chosen.series else [])])))
     held = shown.drop_nulls([chosen.x, chosen.y])
+    for name in dict.fromkeys(_places(chosen)):
+        held = held.filter(_in_time(held[name]))
     drawn = held.head(MOST_ROWS)
     if drawn.is_empty():
         return Figure(KEY, title, "Not available: no row has both a value to draw and a place for it.")
     rows = [_row(*values) for values in zip(*(drawn[name].to_list() for name in _places(chosen)), strict=True)]
-    notes = [f"{len(shown) - len(held):,} rows without a value are not drawn." if len(shown) > len(held) else ""]
+    notes = [
+        f"{len(shown) - len(held):,} rows without a value, or beyond the years that can be drawn, are not drawn."
+        if len(shown) > len(held)
+        else ""
+    ]
     notes += [f"The first {MOST_ROWS:,} rows are drawn." if len(held) > MOST_ROWS else ""]
-    notes += [_fold(rows) if chosen.series else ""]
+    notes += [_fewer(rows, chosen), _fold(rows) if chosen.series else ""]
     axis = f"{chosen.y} ({unit})" if unit else chosen.y
     lowest, highest = drawn[chosen.y].min(), drawn[chosen.y].max()
     label = f"{title}: {chosen.kind} chart of {axis} by {chosen.x}, {len(drawn):,} values from {lowest!s} to {highest!s}"
@@ -85,16 +93,41 @@ def figure(result: SqlResult, chosen: Drawing, title: str, unit: str = "") -> Fi
     return Figure(KEY, title, " ".join(filter(None, notes)), label, _svg(chosen, rows, axis), drawn.columns, numbers, values=drawn)
 
 
+def _in_time(column: pl.Series) -> pl.Series:
+    """Where a column's times are such as Python has: DuckDB knows infinity, and years beyond 9999."""
+    if isinstance(column.dtype, pl.Date):
+        return column.is_between(date.min, date.max)
+    if isinstance(column.dtype, pl.Datetime):
+        zone = UTC if column.dtype.time_zone else None
+        return column.is_between(datetime(1, 1, 2, tzinfo=zone), datetime(9999, 12, 30, tzinfo=zone))
+    return pl.Series([True]).new_from_index(0, len(column))
+
+
 def _places(chosen: Drawing) -> tuple[str, str, str]:
     return chosen.x, chosen.y, chosen.series or chosen.x
 
 
 def _row(x: Any, y: Any, series: Any) -> dict[str, Any]:
-    return {"x": x.isoformat() if isinstance(x, date | datetime) else _plain(x), "y": float(y), "series": str(series)}
+    return {"x": x.isoformat() if isinstance(x, date | datetime) else _plain(x), "y": float(y), "series": _plain(str(series))}
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, int | float | str) else str(value)
+    if isinstance(value, int | float):
+        return value
+    text = str(value)
+    return text if len(text) <= MOST_NAME else f"{text[: MOST_NAME - 1]}…"
+
+
+def _fewer(rows: list[dict[str, Any]], chosen: Drawing) -> str:
+    """Leaves out what stands beyond so many places with a name each: drawing thousands takes minutes, and nobody reads them."""
+    if chosen.kind != "bar" and not isinstance(rows[0]["x"], str):
+        return ""
+    names = list(dict.fromkeys(row["x"] for row in rows))
+    if len(names) <= MOST_NAMES or (chosen.kind != "bar" and _is_time(rows[0]["x"])):
+        return ""
+    kept = set(names[:MOST_NAMES])
+    rows[:] = [row for row in rows if row["x"] in kept]
+    return f"Of {len(names):,} places, the first {MOST_NAMES} are drawn."
 
 
 def _fold(rows: list[dict[str, Any]]) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Annotated, Any, get_args
 
 import polars as pl
 from pydantic import Field
 
+from alerts.levers import LEVERS, Verdict
 from leverwatch.connection import Connection
 from leverwatch.mcp_answers import MOST_ROWS, bounded, of_frame, of_object, of_result
+from pipeline.metrics import by_name
 from queries import saved_questions
 from queries.questions import investigations
 
@@ -117,6 +119,8 @@ def _decisions(connect: Connect) -> list[Callable[..., dict[str, Any]]]:
 
         `insufficient` and `frozen` mean that it cannot be told: neither that the lever pays nor that it does not.
         """
+        _known("lever", lever, LEVERS)
+        _known("verdict", verdict, get_args(Verdict))
         with connect() as asked:
             return of_result(asked.ask(_VERDICTS, {"lever": lever, "verdict": verdict}))
 
@@ -143,6 +147,8 @@ def _sql(connect: Connect) -> list[Callable[..., dict[str, Any]]]:
     ) -> dict[str, Any]:
         """Tables with their columns and types, and metric definitions: unit, better direction, formula, source, traps."""
         with connect() as asked:
+            _known("table", table, [row[0] for row in asked.ask(_TABLES, {"table": None}).rows()] if table else ())
+            _known("metric", metric, by_name())
             return {
                 "tables": of_result(asked.ask(_TABLES, {"table": table})),
                 "metrics": of_result(asked.ask(_METRICS, {"name": metric})),
@@ -158,6 +164,13 @@ def _sql(connect: Connect) -> list[Callable[..., dict[str, Any]]]:
         return bounded(["name", "group", "title", "answers"], [[one.name, one.group, one.title, one.answers] for one in known])
 
     return [sql, schema, questions]
+
+
+def _known(what: str, name: str | None, names: Collection[str]) -> None:
+    """Refuses a name that is none: an answer without rows would be read as nothing to tell. Raises LookupError."""
+    if name is not None and name not in names:
+        msg = f"{what} {name[:60]!r} is unknown; known: {', '.join(names)}"
+        raise LookupError(msg)
 
 
 class _Frames:

@@ -13,6 +13,7 @@ from leverwatch.connection import Connection
 from queries.sandbox import SqlError
 
 MOST_TOLD, MOST_SHOWN = 12, 80  # differences, and characters of a value
+LEAST_LEFT = 60  # characters that a text has which was cut
 _CUT = "ends of texts"  # what a body says that it left out where names from traffic were too long
 _ASK = "select * from flips where flip_id = $flip_id"
 
@@ -49,7 +50,9 @@ def _apart(key: str, said: Any, is_so: Any) -> Iterator[str]:
         skipped = {name for name in left_out if said.get(name) is None} | ({"left_out"} if left_out else set())
         for name in sorted({*said, *is_so} - skipped):
             inner = f"{key}.{name}" if key and key != "data" else name
-            if _CUT in left_out and name in ("segment", "links", "reason"):
+            if _CUT in left_out and name == "segment" and _keys(said.get(name)) != _keys(is_so.get(name)):
+                yield from _apart(inner, said.get(name), is_so.get(name))  # words of a segment are cut, never its keys
+            elif _CUT in left_out and name in ("segment", "links", "reason", "how_to", "served_by"):
                 yield from _cut(inner, said.get(name), is_so.get(name))
             elif name not in is_so:
                 yield f"{inner} is {_short(said[name])} in the notice, and the flip stored here has no such field"
@@ -69,10 +72,19 @@ def _cut(key: str, said: Any, is_so: Any) -> Iterator[str]:
     if isinstance(said, Mapping) and isinstance(is_so, Mapping):
         for name, text in said.items():
             yield from _cut(f"{key}.{name}", text, is_so.get(name))
-    elif isinstance(said, str) and said.endswith("…") and isinstance(is_so, str) and is_so.startswith(said[:-1]):
+    elif isinstance(said, list) and isinstance(is_so, list) and len(said) == len(is_so):
+        for number, (one, other) in enumerate(zip(said, is_so, strict=True)):
+            yield from _cut(f"{key}[{number}]", one, other)
+    elif (
+        isinstance(said, str) and len(said) >= LEAST_LEFT and said.endswith("…") and isinstance(is_so, str) and is_so.startswith(said[:-1])
+    ):
         return
     else:
         yield from _apart(key, said, is_so)
+
+
+def _keys(table: Any) -> set[str] | None:
+    return set(table) if isinstance(table, Mapping) else None
 
 
 def _short(value: Any) -> str:

@@ -80,6 +80,10 @@ def report(
     return Question(f"with {', '.join(tables)} {select}", {} if is_counted else asked.params)
 
 
+FIRST_YEAR, LAST_YEAR = 2, 9998
+"""Of times that questions take: there is room for a day before and after."""
+
+
 def moment(text: str, now: datetime) -> datetime:
     """A time from ISO 8601 (without an offset UTC) or an age before `now` such as `90m`, `24h`, `7d`.
 
@@ -88,13 +92,17 @@ def moment(text: str, now: datetime) -> datetime:
     """
     age = re.fullmatch(r"(\d+)([smhd])", text.strip())
     try:
-        if age:
-            return now - timedelta(seconds=int(age[1]) * AGES_S[age[2]])
-        found = datetime.fromisoformat(text.strip())
-        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        found = now - timedelta(seconds=int(age[1]) * AGES_S[age[2]]) if age else datetime.fromisoformat(text.strip())
+        found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as error:
-        msg = f"time {text[:40]!r}: ISO 8601 or an age such as 90m, 24h, 7d is taken, from year 1 to 9999 in UTC"
-        raise ReportError(msg) from error
+        raise ReportError(_not_taken(text)) from error
+    if not FIRST_YEAR <= found.year <= LAST_YEAR:  # a day before the first time there is, or a block after the last, is none
+        raise ReportError(_not_taken(text))
+    return found
+
+
+def _not_taken(text: str) -> str:
+    return f"time {text[:40]!r}: ISO 8601 or an age such as 90m, 24h, 7d is taken, from year {FIRST_YEAR} to {LAST_YEAR} in UTC"
 
 
 def _refuse_repeats(what: str, names: Sequence[str]) -> None:

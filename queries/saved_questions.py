@@ -123,9 +123,12 @@ def _is_line(text: str, least: int, most: int) -> bool:
 def _add(store: Store, row: dict[str, Any]) -> int:
     """Adds the next version of a name; the oldest beyond those that are kept go."""
     with store.write() as transaction:
-        held = transaction.frame("select name, max(version) as version from saved_questions group by name")
-        versions = dict(held.iter_rows())
-        if row["name"] not in versions and len(versions) >= MOST_QUESTIONS:
+        held = transaction.frame(
+            "select name, max(version) as version, arg_max(is_deleted, version) as is_deleted from saved_questions group by name"
+        )
+        versions = dict(held.select("name", "version").iter_rows())
+        standing = set(held.filter(~pl.col("is_deleted"))["name"])
+        if row["name"] not in standing and len(standing) >= MOST_QUESTIONS:
             msg = f"{MOST_QUESTIONS:,} questions are saved already"
             raise SavedQuestionError(msg)
         version = int(versions.get(row["name"], 0)) + 1

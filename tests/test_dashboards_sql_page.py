@@ -139,3 +139,29 @@ def test_an_answer_without_numbers_or_values_has_no_chart(sandbox: Sandbox) -> N
     assert sql_chart.figure(result, chosen, "T").svg is None
     with pytest.raises(sql_chart.ChartError, match="no column of numbers"):
         sql_chart.drawing({"chart": "bar"}, sandbox.run("select 'a' as x"))
+
+
+@pytest.mark.parametrize("code", [0, 1, 27, 0xFFFE, 0xFFFF])
+def test_a_character_that_no_drawing_can_hold_is_drawn_as_another(sandbox: Sandbox, code: int) -> None:
+    """The drawing library ends its process over one."""
+    html = sql.draw(_asked(sandbox, {"sql": f"select chr({code}) || 'name' as x, 1 as y", "chart": "bar"}))
+    assert "\N{REPLACEMENT CHARACTER}name" in html
+
+
+@pytest.mark.parametrize("x", ["i || repeat('x', 2000)", "i"])
+def test_thousands_of_places_with_a_name_each_are_cut_and_said(sandbox: Sandbox, x: str) -> None:
+    result = sandbox.run(f"select {x} as x, i as y from range(5000) t(i)")
+    chosen = sql_chart.drawing({"chart": "bar"}, result)
+    assert chosen is not None
+    drawn = sql_chart.figure(result, chosen, "t")
+    assert "Of 5,000 places, the first 200 are drawn." in drawn.note
+    assert len(drawn.svg or "") < 200_000
+
+
+@pytest.mark.parametrize("at", ["timestamp 'infinity'", "timestamptz '290000-01-01'", "date '-infinity'"])
+def test_a_time_beyond_the_calendar_is_left_out_of_a_drawing_and_said(sandbox: Sandbox, at: str) -> None:
+    kind = at.split()[0]
+    sql_text = f"select {at} as x, 1 as y union all select {kind} '2026-03-04', 2 union all select {kind} '2026-03-05', 3"
+    html = sql.draw(_asked(sandbox, {"sql": sql_text, "chart": "line"}))
+    assert "<svg" in html
+    assert "1 rows without a value, or beyond the years that can be drawn, are not drawn." in html

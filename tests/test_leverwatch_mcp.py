@@ -99,6 +99,10 @@ def test_what_is_refused_comes_back_as_an_error_in_a_sentence(kept: Kept) -> Non
         ("report", {"since": "yesterday"}, "yesterday"),
         ("effects", {"lever": "speculaton"}, "speculation"),
         ("questions", {"name": "nope"}, "nope"),
+        ("verdicts", {"lever": "speculaton"}, "known: speculation"),
+        ("verdicts", {"verdict": "off"}, "known: keep"),
+        ("schema", {"table": "nope"}, "requests"),
+        ("schema", {"metric": "nope"}, "net_itl_s"),
     ]
 
     async def ask(client: Any) -> None:

@@ -237,7 +237,7 @@ def test_what_a_body_left_out_because_it_was_long_is_no_alteration(store: Store)
     stored(store, data)
     short = data | {"causal_chain": None, "reason": data["reason"][:99] + "…", "left_out": ["causal_chain", "ends of texts"]}
     assert verify(notice(body(short), "n.json"), Direct(store)).outcome == "holds"
-    for change in ({"reason": "else…"}, {"left_out": ["ends of texts"]}):
+    for change in ({"reason": "else…"}, {"reason": "…"}, {"left_out": ["ends of texts"]}, {"segment": {}}):
         assert verify(notice(body(short | change), "n.json"), Direct(store)).outcome == "changed"
 
 

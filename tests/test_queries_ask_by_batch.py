@@ -14,7 +14,8 @@ from queries.store import Store
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 INSERT = """
 insert into requests_hot by name
-select 'r' || n as request_id, 't' || n as trace_id, 'm' as model, timestamptz '2026-03-04 12:00:00+00' as started_at, started_at as ended_at,
+select 'r' || n as request_id, 't' || n as trace_id, 'm' as model,
+    timestamptz '2026-03-04 12:00:00+00' as started_at, started_at as ended_at,
     'ok' as outcome, 1.0 as decode_s, 101 as output_tokens, 0.2 as ttft_s, bucket as batch_bucket, map {'speculation': arm} as arms
 from incoming
 """

@@ -57,6 +57,8 @@ def test_no_more_names_are_taken_than_can_be_listed(store: Store, monkeypatch: p
     with pytest.raises(SavedQuestionError, match="1 questions are saved already"):
         saved_questions.save(store, replace(DRAFT, name="another"), NOW)
     assert saved_questions.save(store, DRAFT, NOW) == 2
+    saved_questions.delete(store, DRAFT.name, "", NOW)
+    assert saved_questions.save(store, replace(DRAFT, name="another"), NOW) == 1, "one that was taken away takes no place"
 
 
 @pytest.mark.parametrize(
