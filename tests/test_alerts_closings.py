@@ -10,9 +10,10 @@ import msgspec
 import pytest
 from told_streams import BAD, BLOCK, GOOD, POLICY, SHADOW, at, effects, judge, play, stream, told
 
-from alerts import heartbeat
+from alerts import heartbeat, outbox
 from alerts.heartbeat import Judging
 from alerts.policy import shipped
+from alerts.receivers import Receiver
 from alerts.run import run
 from queries.store import Store
 
@@ -111,6 +112,17 @@ def test_a_removed_policy_resolves_what_was_told_and_its_streams_leave(store: St
     assert (counts["streams"], counts["open_recommendations"]) == (0, 0)
     assert told(store) == [("lever.resolved", "policy_removed")]
     assert judge(store, 5, OTHER) == 0
+
+
+def test_a_receiver_that_is_down_meanwhile_gets_one_end(store: Store) -> None:
+    play(store, range(1, 4), BAD)
+    assert [kind for kind, _ in told(store)] == ["lever.disable"]
+    to = Receiver(name="oncall", url="http://127.0.0.1:9/hook", secret="whsec_c2VjcmV0")
+    judge(store, 3, SHADOW)
+    outbox.put_in(store, to, at(3), at(3), caught_up=True)
+    judge(store, 3, OTHER)
+    assert told(store) == [("lever.resolved", "shadowed")]
+    assert told(store) == []
 
 
 def test_a_renamed_policy_is_removed_and_a_new_one_that_judges_from_the_first_block(store: Store) -> None:
