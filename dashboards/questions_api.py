@@ -53,7 +53,7 @@ def router(store: Store, clock: Callable[[], datetime]) -> APIRouter:
     @routes.post("/api/questions", status_code=201, openapi_extra=_DOCS)
     async def save(request: Request) -> Response:
         """Keeps a question under a name; the versions before it stay."""
-        body = await sql_api.limited_body(request)
+        body = await answers.body(request, sql_api.MOST_BODY_BYTES)
         return await run_in_threadpool(_saved, store, body, clock())
 
     @routes.get("/api/questions/{name}")

@@ -52,7 +52,7 @@ def router(sandbox: Sandbox) -> APIRouter:
     @routes.post("/api/sql", openapi_extra=_SQL_DOCS)
     async def ad_hoc_sql(request: Request) -> Response:
         """The rows of one reading SQL statement: `{columns, rows, row_count, truncated, elapsed_s, note}`."""
-        body = await limited_body(request)
+        body = await answers.body(request, MOST_BODY_BYTES)
         try:
             question = msgspec.json.decode(body, type=SqlQuestion)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -104,16 +104,6 @@ async def unless_hung_up(request: Request, sandbox: Sandbox, run_id: str | None,
         sandbox.runs.stop(named)
     left.cancel()
     return await asked
-
-
-async def limited_body(request: Request) -> bytes:
-    """The body, cut one byte beyond what is taken: a cut one is no JSON and is refused as such."""
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BODY_BYTES:
-            break
-    return bytes(body[: MOST_BODY_BYTES + 1])
 
 
 async def _hung_up(request: Request) -> None:
