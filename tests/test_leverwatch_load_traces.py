@@ -122,7 +122,8 @@ def test_what_is_damaged_is_counted_and_named_and_the_rest_is_loaded(tmp_path: P
         (["--speed", "1e-300"], "speed 1e-300: a number from 0.001 to 10000 is taken"),
         (["--began", "1950-01-01"], "began 1950-01-01T00:00:00+00:00: a moment of the years 1971 to 2199 is taken"),
         (["--began", "2600-01-01"], "began 2600-01-01T00:00:00+00:00: a moment of the years 1971 to 2199 is taken"),
-        (["--began", "9999-12-31"], "began 9999-12-31T00:00:00+00:00: a moment of the years 1971 to 2199 is taken"),
+        (["--began", "9998-12-31"], "began 9998-12-31T00:00:00+00:00: a moment of the years 1971 to 2199 is taken"),
+        (["--began", "9999-12-31"], "time '9999-12-31': ISO 8601 or an age such as 90m, 24h, 7d is taken, from year 2 to 9998"),
         (
             ["--began", "2199-12-31T23:55"],
             "its last request would come at 2200-01-01T00:05:00Z; a moment of the years 1971 to 2199 is taken",
