@@ -107,11 +107,28 @@ def _switchback(store: Store, lever: str, at: datetime, schedule: Sequence[Perio
 
 def _natural(store: Store, lever: str, at: datetime, segments: Collection[str], alpha: float) -> list[pl.DataFrame]:
     experiments = natural.of_lever(lever)
-    statement = asking.statement(*(one.name for one in experiments), before_after_effects.EXPERIMENT)
+    one_in = asking.every(_requests(store, at))
+    statement = asking.statement(*(one.name for one in experiments), before_after_effects.EXPERIMENT, one_in=one_in)
     keys = [*keys_for(lever), *(["tenant"] if any("tenant" in json.loads(segment) for segment in segments) else [])]
     asked = {"lever": lever, "since": at - WINDOW, "until": at, "block_s": BLOCK_S, "keys": keys}
     sums = store.frame(statement, asked)
     by_name = {name: rows for (name,), rows in sums.group_by("experiment")}
     found = [natural_effects.effects(by_name[one.name], one, lever, alpha) for one in experiments if one.name in by_name]
     changes = by_name.get(before_after_effects.EXPERIMENT)
-    return found if changes is None else [*found, before_after_effects.effects(changes, lever)]
+    if changes is not None:
+        found.append(before_after_effects.effects(changes, lever))
+    return [_noted(rows, one_in) for rows in found]
+
+
+def _noted(rows: pl.DataFrame, one_in: int) -> pl.DataFrame:
+    """The rows, each saying so where not all requests were compared."""
+    if one_in == 1 or rows.is_empty():
+        return rows
+    return rows.with_columns(pl.concat_str("note", pl.lit(f"one request in {one_in} compared"), separator="; ", ignore_nulls=True))
+
+
+def _requests(store: Store, at: datetime) -> int:
+    """How many requests the day before began."""
+    day = {"since": at - WINDOW, "until": at}
+    count: int = store.rows("select count(*) as n from requests where started_at >= $since and started_at < $until", day)[0]["n"]
+    return count

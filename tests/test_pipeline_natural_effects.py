@@ -49,8 +49,8 @@ def traffic(n: int, seed: int) -> tuple[np.random.Generator, dict[str, Any]]:
     }  # fmt: skip
 
 
-def effects(store: Store, lever: str, kind: str, columns: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The metric's rows of one experiment over these requests."""
+def effects(store: Store, lever: str, kind: str, columns: dict[str, Any], one_in: int = 1) -> dict[str, dict[str, Any]]:
+    """The metric's rows of one experiment over one in so many of these requests."""
     n = len(columns["started_at"])
     frame = pl.DataFrame(columns).with_columns(
         pl.Series("request_id", [str(one) for one in range(n)]),
@@ -58,9 +58,10 @@ def effects(store: Store, lever: str, kind: str, columns: dict[str, Any]) -> dic
         pl.col("started_at").alias("ended_at"),
     )
     with store.write() as transaction:
+        transaction.execute("delete from requests_hot")
         transaction.using(frame, INSERT)
     params = {"lever": lever, "since": SINCE, "until": SINCE + timedelta(hours=HOURS), "block_s": 300, "keys": [*keys_for(lever)]}
-    sums = store.frame(asking.statement(kind), params)
+    sums = store.frame(asking.statement(kind, one_in=one_in), params)
     experiment = next(one for one in natural.EXPERIMENTS if one.name == kind)
     return {row["metric"]: row for row in natural_effects.effects(sums, experiment, lever).iter_rows(named=True)}
 
@@ -98,7 +99,7 @@ def test_off_steps_of_the_largest_batches_alone_are_a_poor_comparison(store: Sto
     assert (found["grade"], found["says"]) == ("poor", None)
 
 
-def cold(store: Store, cached: float) -> dict[str, Any]:
+def cold(store: Store, cached: float, one_in: int = 1) -> dict[str, Any]:
     """Each replica pauses twice and is twice as slow to a first token for ten minutes, with that part of the cache's hits."""
     _, columns = traffic(24_000, seed=4)
     after_s = np.array([(one - SINCE).total_seconds() for one in columns["started_at"]])
@@ -109,13 +110,20 @@ def cold(store: Store, cached: float) -> dict[str, Any]:
     columns["cached_tokens"] = (columns["prompt_tokens"] * np.where(is_cold, cached, 0.6)).astype(int)
     away = np.minimum(*((1800 + 900 * own + 5400 * turn - after_s) % 1e9 for turn in (0, 1))) <= 400
     kept = {name: [one for one, gone in zip(values, away, strict=True) if not gone] for name, values in columns.items()}
-    return effects(store, "prefix_caching", "cold_workers", kept)["ttft_s"]
+    return effects(store, "prefix_caching", "cold_workers", kept, one_in)["ttft_s"]
 
 
 def test_replicas_that_come_back_cold_show_what_the_cache_saves(store: Store) -> None:
     found = cold(store, cached=0.0)
     assert found["gain_low"] < 0.5 < found["gain_high"]
     assert (found["grade"], found["says"]) == ("good", None)
+
+
+def test_of_a_large_day_one_request_in_so_many_is_compared(store: Store) -> None:
+    whole, part = cold(store, cached=0.0), cold(store, cached=0.0, one_in=4)
+    assert 3.5 * part["n_a"] < whole["n_a"] < 4.5 * part["n_a"]
+    assert (part["grade"], part["gain"]) == ("good", pytest.approx(whole["gain"], abs=0.05))  # a quiet replica does not look idle
+    assert [asking.every(n) for n in (0, asking.ROWS_COMPARED, asking.ROWS_COMPARED + 1, 10_000_000)] == [1, 1, 2, 10]
 
 
 def test_a_replica_that_paused_and_kept_its_cache_is_no_comparison(store: Store) -> None:

@@ -214,7 +214,7 @@ def test_a_merge_whose_parts_were_replaced_meanwhile_changes_nothing(store: Stor
 
 def test_a_part_that_cannot_be_written_leaves_no_file(tmp_path: Path) -> None:
     rows = pa.table({"started_at": [1, 2]})
-    with pytest.raises(ValueError, match="no more"), part_writer.opened(tmp_path / "x-0.parquet", rows.schema) as part:
+    with pytest.raises(ValueError, match="no more"), part_writer.opened(tmp_path / "x-0.parquet", rows.schema, 1) as part:
         part.write_table(rows)
         raise ValueError("no more")
     assert list(tmp_path.iterdir()) == []
