@@ -100,7 +100,7 @@ def test_advice_to_widen_neither_hides_an_end_nor_outlives_a_recommendation(stor
     flip(store, "widen", "on", 2, "widen")
     assert due(store) == ["good", "widen"]
     flip(store, "worse", "off_recommended", 1)
-    assert due(store) == ["worse"]
+    assert due(store) == ["good", "worse"], "an end between two recommendations is told"
 
 
 def test_a_policy_in_shadow_notifies_nobody_but_ends_what_it_told_before(store: Store) -> None:
