@@ -67,6 +67,14 @@ def test_each_end_of_a_recommendation_is_told_once(store: Store, state: str, act
     assert due(store) == [], "the end was told already"
 
 
+def test_a_stream_that_was_ended_once_is_ended_again(store: Store) -> None:
+    for hours, state in enumerate(("off_recommended", "on", "off_recommended", "on", "probation", "off")):
+        name = flip(store, f"{hours} {state}", state, 9 - hours)
+        assert due(store) == [name]
+        put_in(store)
+        tried(store, "delivered")
+
+
 def test_an_enable_that_was_told_is_ended_too(store: Store) -> None:
     flip(store, "back", "probation", 3, "enable")
     put_in(store)

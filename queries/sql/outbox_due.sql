@@ -32,17 +32,12 @@ with changes as (
     join heard h on h.policy = c.policy and h.lever = c.lever and h.segment = c.segment and h.is_open and h.heard_at < c.decided_at
     where not c.is_opening and not c.is_widening
     qualify row_number() over (partition by c.policy, c.lever, c.segment order by c.decided_at desc, c.flip_id) = 1
-), ending as ( -- of streams whose end waits to be sent: another one is none
-    select distinct policy, lever, segment
-    from changes semi join (select flip_id from deliveries where receiver = $receiver and outcome = 'pending') waiting using (flip_id)
-    where state_after not in ('off_recommended', 'probation') or action = 'hold'
 ), due as (
     select n.*, t.told_state, t.told_action
     from newest n
     left join told t on t.policy = n.policy and t.lever = n.lever and t.segment = n.segment
-    left join ending e on e.policy = n.policy and e.lever = n.lever and e.segment = n.segment
-    where (t.told_state is not null or n.is_widening or n.state_after in ('off_recommended', 'probation'))
-        and (e.policy is null or n.is_widening or (n.state_after in ('off_recommended', 'probation') and n.action is distinct from 'hold'))
+    left join heard h on h.policy = n.policy and h.lever = n.lever and h.segment = n.segment
+    where n.is_widening or n.is_opening or (h.is_open and t.told_state is not null) -- an end behind an end that waits is none
     union all by name
     from between_both
 )
