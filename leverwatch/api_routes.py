@@ -54,9 +54,11 @@ ROUTES: dict[str, Answers] = {
     ),
     "GET /api/deliveries": Answers("Deliveries of notices", f"[{_DELIVERY}]", (400,)),
     "POST /api/deliveries/{delivery_id}/replay": Answers("Send a notice again", _DELIVERY, (404,), "admin"),
-    "GET /api/receivers": Answers("Receivers", "[receiver kind waiting:integer given_up:integer is_stopped:boolean delivered_at:time?]"),
-    "POST /api/receivers/{name}/replay": Answers("Send again what was given up", "receiver", (404,), "admin"),
-    "POST /api/receivers/{name}/test": Answers("Send a test notice", "receiver webhook_id", (404,), "admin"),
+    "GET /api/receivers": Answers(
+        "Receivers", "[receiver kind waiting:integer given_up:integer is_stopped:boolean delivered_at:time? held_until:time?]"
+    ),
+    "POST /api/receivers/{name}/replay": Answers("Send again what was given up", "receiver held_until:time?", (404,), "admin"),
+    "POST /api/receivers/{name}/test": Answers("Send a test notice", "receiver webhook_id held_until:time?", (404,), "admin"),
     "GET /api/silences": Answers("Silences", f"[{_SILENCE}]"),
     "POST /api/silences": Answers("Begin a silence", _SILENCED, (400,), "admin"),
     "DELETE /api/silences/{silence_id}": Answers("End a silence", _SILENCE, (404,), "admin"),

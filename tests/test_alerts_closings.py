@@ -137,7 +137,12 @@ def test_a_policy_that_goes_into_the_shadow_and_back_while_a_receiver_is_down_is
     assert hand_over(store) == 0, "it was told of nothing yet that could end"
     play(store, range(4, 5), BAD)
     assert hand_over(store) == 2
-    assert [told(store) for _ in range(4)] == [[("lever.disable", "harm")], [("lever.resolved", "shadowed")], [("lever.disable", "harm")], []]
+    assert [told(store) for _ in range(4)] == [
+        [("lever.disable", "harm")],
+        [("lever.resolved", "shadowed")],
+        [("lever.disable", "harm")],
+        [],
+    ]
 
 
 def test_an_end_between_two_recommendations_is_told_to_who_was_told_of_the_first(store: Store) -> None:

@@ -24,7 +24,8 @@
     button.ariaDisabled = "true"; // a disabled one would lose the focus
     try {
       const said = await send(method, path, body);
-      say([words, ...(said.notes ?? [])].join(" "), false);
+      const held = said.held_until ? [`Not before ${said.held_until.slice(11, 16)} UTC of ${said.held_until.slice(0, 10)}: the receiver asked to wait.`] : [];
+      say([words, ...held, ...(said.notes ?? [])].join(" "), false);
       await refresh();
       return true;
     } catch (error) {
