@@ -13,7 +13,7 @@ from dashboards import answers
 from dashboards.pages import failed
 
 LONGEST_INPUT = 60
-_CODES = {404: "not_found", 405: "method_not_allowed"}
+_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 
 
 def shape_errors(application: FastAPI) -> None:
@@ -33,8 +33,9 @@ def shape_errors(application: FastAPI) -> None:
     def refused(request: Request, error: HTTPException) -> Response:
         if error.status_code == 404 and _wants_page(request):
             return _page(404, f"Nothing is at {request.url.path}.")
+        hint = "send less at once" if error.status_code == 413 else "/docs lists the routes"
         code = _CODES.get(error.status_code, "refused")
-        answer = answers.error(code, f"{request.method} {request.url.path}: {error.detail}", "/docs lists the routes", error.status_code)
+        answer = answers.error(code, f"{request.method} {request.url.path}: {error.detail}", hint, error.status_code)
         answer.headers.update(error.headers or {})
         return answer
 

@@ -18,7 +18,7 @@ import uvicorn
 from dashboards_rows import NOW, StoreReader
 from fastapi import FastAPI
 
-from dashboards import api, questions_api
+from dashboards import api, questions_api, sql_api
 from queries.sandbox import Sandbox, SqlLimits
 from queries.store import Store
 
@@ -144,3 +144,9 @@ def test_an_answer_is_a_file_in_every_format(client: httpx.Client, tmp_path: Pat
     assert client.get("/answer.exe", params=asked).status_code == 404
     assert client.get("/answer.csv").json()["error"]["message"] == "no statement came"
     assert client.get("/answer.csv", params=asked, headers={"sec-fetch-site": "cross-site"}).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/api/sql", "/api/questions"])
+def test_a_body_that_is_too_long_is_413_and_not_read_to_its_end(client: httpx.Client, path: str) -> None:
+    answer = client.post(path, json={"sql": "x" * sql_api.MOST_BODY_BYTES})
+    assert (answer.status_code, answer.json()["detail"]) == (413, "the body is longer than 1,048,576 bytes")
