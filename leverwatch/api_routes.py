@@ -96,7 +96,7 @@ ROUTES: dict[str, Answers] = {
         "Whether a lever may be widened", f"[lever {_SEGMENT} may_widen:boolean missing:list gain_low:number? gain_asked:number]", (400,)
     ),
     "POST /api/backtest": Answers(
-        "Policies over stored history", "changes:list recommendations:list streams:list switches:list notes:list", (400, 429)
+        "Policies over stored history", "changes:list recommendations:list streams:list switches:list notes:list", (400, 413, 429)
     ),
     "POST /api/evaluations": Answers("Take quality scores", "taken:integer", (400, 413, 429, 503), "ingest"),
     "GET /api/addresses": Answers("Where OTLP over HTTP is taken", "otlp_http:object"),
