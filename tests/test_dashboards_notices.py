@@ -62,6 +62,18 @@ def drawn(store: Store, **query: str) -> str:
     return notices.draw(Asked(StoreReader(store), query, NOW, path="/notices", pages=page_list.found(), house=MadeHouse()))
 
 
+def test_who_may_only_read_is_offered_nothing_to_do_and_told_why(store: Store) -> None:
+    asked = Asked(StoreReader(store), {}, NOW, path="/notices", pages=page_list.found(), house=MadeHouse(), may_change=False)
+    page = notices.draw(asked)
+    buttons = re.findall(r"<button[^>]*data-path[^>]*>", page)
+    assert buttons
+    assert all(" disabled " in button and "needs a token that may change something" in button for button in buttons)
+    assert "This session may only read" in page
+    assert 'id="silence-form"' not in page
+    assert " disabled " not in drawn(store)
+    assert 'id="silence-form"' in drawn(store)
+
+
 def flips_of(page: str) -> list[str]:
     return re.findall(r'data-flip="(\w+)"', page)
 

@@ -49,7 +49,7 @@
     if (button) attempt(button, button.dataset.method, button.dataset.path, undefined, button.dataset.said);
   });
   const form = document.getElementById("silence-form");
-  form.addEventListener("submit", async (event) => {
+  form?.addEventListener("submit", async (event) => {
     event.preventDefault();
     const button = form.querySelector("button[type=submit]");
     if (await attempt(button, "POST", "api/silences", asked(form), "The silence has begun.")) form.elements.comment.value = "";
