@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from dashboards import answers
 from dashboards.pages import failed
@@ -22,6 +23,11 @@ def shape_errors(application: FastAPI) -> None:
     @application.exception_handler(RequestValidationError)
     def invalid(_request: Request, error: RequestValidationError) -> Response:
         return answers.error("invalid", "; ".join(_sentence(problem) for problem in error.errors()), "/docs has what is taken", 422)
+
+    @application.exception_handler(ClientDisconnect)
+    def left(request: Request, _error: ClientDisconnect) -> Response:
+        """Nobody reads it; it is no fault of the server, whose log has none of it."""
+        return answers.error("cancelled", f"{request.method} {request.url.path}: the caller hung up before its body was there")
 
     @application.exception_handler(Exception)
     def broken(request: Request, _error: Exception) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pytest
 import uvicorn
 from dashboards_rows import NOW, StoreReader
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 
 from dashboards import api, questions_api, sql_api
 from queries.sandbox import Sandbox, SqlLimits
@@ -83,6 +84,22 @@ def test_a_statement_whose_caller_hangs_up_is_stopped(client: httpx.Client, sand
     while sandbox.runs.find("left") is not None:
         assert time.monotonic() < until_s
         time.sleep(0.02)
+
+
+def test_a_statement_whose_caller_hung_up_before_it_had_a_thread_is_stopped_once_it_has(sandbox: Sandbox) -> None:
+    def slow_to_begin(run_id: str) -> bool:
+        time.sleep(0.5)
+        with sandbox.runs.on_their_way(run_id, 1, 1.0) as run:
+            until_s = time.monotonic() + 10
+            while not run.is_stopped and time.monotonic() < until_s:
+                time.sleep(0.02)
+            return run.is_stopped
+
+    async def gone() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    asked = Request({"type": "http", "method": "POST", "path": "/api/sql", "headers": []}, gone)
+    assert asyncio.run(sql_api.unless_hung_up(asked, sandbox, None, slow_to_begin))
 
 
 @pytest.mark.parametrize(
