@@ -71,20 +71,24 @@ def _add_deliveries(routes: APIRouter, store: Store, clock: Clock, wake: Callabl
         until: Until = None,
         limit: Limit = 100,
     ) -> Any:
-        """Attempts and what waits, newest first; with `outcome`, the notices that stand so now, such as `failed`: those given up."""
-        more = {"flip_id": flip_id, "receiver": receiver, "outcome": outcome, "limit": limit}
-        return _rows(store, "list_deliveries", clock(), since, until, more)
+        """Attempts and what waits, newest first; with `outcome`, the notices that stand so now, such as `failed`: those given up.
+
+        What waits is not sent before `held_until`, where its receiver asked for nothing until then.
+        """
+        now = clock()
+        more = {"flip_id": flip_id, "receiver": receiver, "outcome": outcome, "limit": limit, "now": now}
+        return _rows(store, "list_deliveries", now, since, until, more)
 
     @routes.post("/api/deliveries/{delivery_id}/replay", status_code=202)
     def replay(delivery_id: str) -> Any:
-        """Sends a delivery's notice again, under the same webhook id."""
+        """Sends a delivery's notice again, under the same webhook id; not before `held_until`, where its receiver asked to wait."""
         row = outbox.replay(store, delivery_id, clock())
         if row is None:
             return api_answers.error(
                 "delivery_not_found", f"there is no delivery {delivery_id!r}", "GET /api/deliveries lists them", status=404
             )
         wake()
-        return shown(row)
+        return shown({**row, "held_until": outbox.held_until(store, row["receiver"], clock())})
 
 
 def _rows(store: Store, question: str, now: datetime, since: str | None, until: str | None, more: dict[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from fastapi import Query, Request
+from fastapi import HTTPException, Query, Request
 from fastapi.responses import JSONResponse
 
 from alerts.levers import LEVERS, unknown
@@ -42,14 +42,14 @@ async def body(request: Request, kind: type[Asked]) -> Asked:
     """A request's JSON body.
 
     Raises:
-        ValueError: it is too long, no JSON, or has a key or value that is not taken.
+        HTTPException: 413, it is too long.
+        ValueError: it is no JSON, or has a key or value that is not taken.
     """
     read = bytearray()
     async for chunk in request.stream():
         read += chunk
         if len(read) > MOST_BODY_BYTES:
-            msg = f"the body is longer than {MOST_BODY_BYTES} bytes"
-            raise ValueError(msg)
+            raise HTTPException(413, f"the body is longer than {MOST_BODY_BYTES:,} bytes")
     try:
         return msgspec.json.decode(bytes(read), type=kind)
     except msgspec.MsgspecError as wrong:

@@ -16,7 +16,7 @@ from alerts.shown import shown
 from queries import files
 from queries.store import Store
 
-_UNUSED = {"waiting": 0, "given_up": 0, "is_stopped": False, "delivered_at": None}
+_UNUSED = {"waiting": 0, "given_up": 0, "is_stopped": False, "delivered_at": None, "held_until": None}
 _NO_HEARTBEAT = {"heartbeat_at": None, "heartbeat_outcome": None, "heartbeat_error": None}
 
 
@@ -26,28 +26,34 @@ def add(routes: APIRouter, store: Store, clock: Callable[[], datetime], wake: Ca
 
     @routes.get("/api/receivers")
     def listed() -> list[dict[str, Any]]:
-        """Each configured receiver: what waits for it, what was given up, whether it answered 410, its newest delivery and heartbeat."""
-        rows = {row["receiver"]: row for row in store.rows(files.question("list_receivers"))}
+        """Each configured receiver: what waits for it, what was given up, whether it answered 410, its newest delivery and heartbeat.
+
+        `held_until`: it asked for nothing before (Retry-After), and its whole queue waits; null where it may be sent to.
+        """
+        rows = {row["receiver"]: row for row in store.rows(files.question("list_receivers"), {"now": clock()})}
         own = ({"receiver": name, "kind": receiver.kind, **_UNUSED, **_NO_HEARTBEAT} for name, receiver in known.items())
         return [shown(row | rows.get(str(row["receiver"]), {})) for row in own]
 
     @routes.post("/api/receivers/{name}/replay", status_code=202)
     def replay_all(name: str) -> Any:
-        """Sends again what was given up for a receiver, each notice under its own webhook id, but not what is superseded there."""
+        """Sends again what was given up for a receiver, each notice under its own webhook id, but not what is superseded there.
+
+        Not before `held_until`, where the receiver asked for nothing until then.
+        """
         if name not in known:
             return _not_found(name, known)
         done = dead_letters.replay_all(store, name, clock())
         wake()
-        return {"receiver": name, **done._asdict()}
+        return shown({"receiver": name, **done._asdict(), "held_until": outbox.held_until(store, name, clock())})
 
     @routes.post("/api/receivers/{name}/test", status_code=202)
     def test(name: str) -> Any:
-        """Sends a test notice to a receiver, once; `GET /api/deliveries?flip_id=test` says what came of it."""
+        """Sends a test notice to a receiver, once, and not before `held_until`; `GET /api/deliveries?flip_id=test` says what came of it."""
         if name not in known:
             return _not_found(name, known)
         webhook_id = outbox.put_in_test(store, known[name], clock())
         wake()
-        return {"receiver": name, "webhook_id": webhook_id}
+        return shown({"receiver": name, "webhook_id": webhook_id, "held_until": outbox.held_until(store, name, clock())})
 
 
 def _not_found(name: str, known: dict[str, Receiver]) -> JSONResponse:

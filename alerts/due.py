@@ -21,7 +21,7 @@ NOTIFY_FOR = timedelta(hours=24)
 def due_flips(
     reader: Store | Transaction, receiver: Receiver, newest_watermark: datetime, now: datetime, *, caught_up: bool, is_new: bool = False
 ) -> list[str]:
-    """The flips to hand to a receiver now, oldest first: of each stream the newest, where it was not handed yet.
+    """The flips to hand to a receiver now, oldest first: of each stream the newest, where it was not handed yet, and the end before it.
 
     What recommends goes to who wants it, younger than 24 h or held back by a silence until less than 24 h ago; what ends a
     recommendation to who was told of it, however late. None while judging has not caught up: a later block may take a flip back.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import polars as pl
-from fastapi import Request, Response
+from fastapi import HTTPException, Request, Response
 
 from queries import arrow_values
 from queries.results import COLUMNS_HEADER, SqlResult
@@ -35,13 +35,17 @@ _MEDIA = {
 
 
 async def body(request: Request, most_bytes: int) -> bytes:
-    """A request's body, cut one byte beyond what is taken: a cut one is no JSON and is refused as such."""
+    """A request's body.
+
+    Raises:
+        HTTPException: 413, it is longer than what is taken.
+    """
     read = bytearray()
     async for chunk in request.stream():
         read += chunk
         if len(read) > most_bytes:
-            break
-    return bytes(read[: most_bytes + 1])
+            raise HTTPException(413, f"the body is longer than {most_bytes:,} bytes")
+    return bytes(read)
 
 
 def page(html: str, status: int = 200) -> Response:

@@ -43,7 +43,8 @@ def router(reader: Reader, sandbox: Sandbox, clock: Callable[[], datetime], hous
     def asking(request: Request, path: str) -> Asked:
         address = str(request.base_url)
         described, said = request.app.openapi, request.headers
-        return Asked(reader, request.query_params, clock(), address, path, page_list.found(), sandbox, described, said, house)
+        may_change = bool(request.scope.get("leverwatch.may_change", True))
+        return Asked(reader, request.query_params, clock(), address, path, page_list.found(), sandbox, described, said, house, may_change)
 
     for page in page_list.found():
         routes.add_api_route(page.path, _drawing(page, asking), methods=["GET", "HEAD"], include_in_schema=False)

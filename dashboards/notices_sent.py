@@ -36,7 +36,6 @@ class Sent:
     tries: int
     last: str
     upcoming: str
-    held: str
     attempts: list[Attempt]
 
     @property
@@ -45,26 +44,24 @@ class Sent:
         return "send now" if self.outcome in ("pending", "retrying") else "send again"
 
 
-def by_flip(rows: Sequence[Mapping[str, Any]], now: datetime) -> dict[str, list[Sent]]:
-    """Rows of `page_notice_deliveries` by flip, in the order of receivers."""
+def by_flip(rows: Sequence[Mapping[str, Any]], now: datetime, holds: Mapping[str, datetime]) -> dict[str, list[Sent]]:
+    """Rows of `page_notice_deliveries` by flip, in the order of receivers; `holds` are until when receivers asked for nothing."""
     attempts: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         attempts.setdefault(row["webhook_id"], []).append(row)
     found: dict[str, list[Sent]] = {}
     for row in rows:
         if row["is_newest"]:
-            found.setdefault(row["flip_id"], []).append(sent(row, now, attempts[row["webhook_id"]]))
+            found.setdefault(row["flip_id"], []).append(sent(row, now, holds, attempts[row["webhook_id"]]))
     return found
 
 
-def sent(row: Mapping[str, Any], now: datetime, tried: Sequence[Mapping[str, Any]] = ()) -> Sent:
+def sent(row: Mapping[str, Any], now: datetime, holds: Mapping[str, datetime], tried: Sequence[Mapping[str, Any]] = ()) -> Sent:
     """How the newest row of a notice to a receiver says that it stands."""
     outcome = row["outcome"]
     words, css = _STOPPED if outcome == "gone" else _MARKS.get(outcome, _GIVEN_UP)
     done = [one for one in tried if one["outcome"] != "pending"]
     last = _answer(done[-1] if done else row, now) if done or outcome != "pending" else "not tried yet"
-    held_until = max((one["held_until"] for one in (*tried, row) if one.get("held_until")), default=None)
-    held = f"held until {theme.clock(held_until, now)}, as the receiver asked" if held_until and held_until > now else ""
     return Sent(
         row["delivery_id"],
         row["flip_id"],
@@ -74,8 +71,7 @@ def sent(row: Mapping[str, Any], now: datetime, tried: Sequence[Mapping[str, Any
         css,
         row["attempt"],
         last,
-        _upcoming(row, now),
-        held,
+        _upcoming(row, now, holds.get(row["receiver"])),
         [Attempt(one["attempt"], theme.clock(one["started_at"], now), _answer(one, now)) for one in tried],
     )
 
@@ -89,8 +85,10 @@ def _answer(row: Mapping[str, Any], now: datetime) -> str:
     return f"{said}, at {theme.clock(row['ended_at'] or row['started_at'], now)}"
 
 
-def _upcoming(row: Mapping[str, Any], now: datetime) -> str:
+def _upcoming(row: Mapping[str, Any], now: datetime, held_until: datetime | None) -> str:
     if row["outcome"] not in ("pending", "retrying"):
         return ""
     at = row["next_attempt_at"]
+    if held_until and held_until >= (at or now):
+        return f"at {theme.clock(held_until, now)}: the receiver asked for nothing before"
     return f"at {theme.clock(at, now)}" if at and at > now else "as soon as may be"

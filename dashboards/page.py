@@ -28,7 +28,10 @@ class Link:
 
 @dataclass(frozen=True)
 class Asked:
-    """One request to a page: what its URL asks, and what answers it. `openapi` describes the application's own routes."""
+    """One request to a page: what its URL asks, and what answers it. `openapi` describes the application's own routes.
+
+    `may_change`: whoever asks may send again, silence and keep; where not, pages offer none of it, and say why.
+    """
 
     reader: Reader
     query: Mapping[str, str]
@@ -40,6 +43,7 @@ class Asked:
     openapi: Callable[[], Mapping[str, Any]] = dict
     headers: Mapping[str, str] = field(default_factory=dict)
     house: House | None = None
+    may_change: bool = True
 
     @property
     def updated(self) -> str:

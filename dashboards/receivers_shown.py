@@ -27,6 +27,7 @@ class ReceiverShown:
     heartbeat_css: str
     test: str
     pushed: str
+    held_until: datetime | None
     trouble: str
     css: str
     is_configured: bool
@@ -34,7 +35,7 @@ class ReceiverShown:
 
 def receivers(reader: Reader, configured: Sequence[Mapping[str, Any]] | None, now: datetime) -> list[ReceiverShown]:
     """Those configured (null: not known), and those that something was ever sent to; the worst first."""
-    rows = {row["receiver"]: row for row in reader.frame(files.question("list_receivers")).iter_rows(named=True)}
+    rows = {row["receiver"]: row for row in reader.frame(files.question("list_receivers"), {"now": now}).iter_rows(named=True)}
     tests = {row["receiver"]: row for row in reader.frame(files.question("page_receiver_tests")).iter_rows(named=True)}
     own = {one["name"]: one for one in configured or ()}
     names = [*own, *sorted({*rows, *tests} - own.keys())]
@@ -48,7 +49,7 @@ def _shown(
     delivered_at, waiting, given_up = row.get("delivered_at"), row.get("waiting", 0), row.get("given_up", 0)
     heartbeat, heartbeat_css = _heartbeat(own, row, now)
     is_configured = is_unknown or own is not None
-    trouble = _trouble(row, is_configured)
+    trouble = _trouble(row, is_configured, now)
     is_bad = bool(given_up or row.get("is_stopped") or heartbeat_css == "bad" or test.get("push_error"))
     css = "quiet" if not is_configured else "bad" if is_bad else "warn" if waiting else "good" if delivered_at else "quiet"
     return ReceiverShown(
@@ -61,16 +62,20 @@ def _shown(
         heartbeat_css,
         _test(test, now),
         _pushed(test, now),
+        row.get("held_until"),
         trouble,
         css,
         is_configured,
     )
 
 
-def _trouble(row: Mapping[str, Any], is_configured: bool) -> str:
+def _trouble(row: Mapping[str, Any], is_configured: bool, now: datetime) -> str:
     if not is_configured:
         return "not configured any more: nothing is sent to it"
-    return "answered 410 Gone: it gets nothing until a test or a notice sent again gets through" if row.get("is_stopped") else ""
+    if row.get("is_stopped"):
+        return "answered 410 Gone: it gets nothing until a test or a notice sent again gets through"
+    held_until = row.get("held_until")
+    return f"asked for nothing before {theme.clock(held_until, now)} (Retry-After): what waits goes out then" if held_until else ""
 
 
 def _heartbeat(own: Mapping[str, Any] | None, row: Mapping[str, Any], now: datetime) -> tuple[str, str]:

@@ -17,6 +17,7 @@ from queries.results import FORMATS
 from queries.sandbox import Sandbox, SqlError
 
 MOST_BODY_BYTES = 1 << 20
+STOP_EVERY_S = 0.1
 Answer = TypeVar("Answer")
 _SQL_BODY = {
     "type": "object",
@@ -100,8 +101,9 @@ async def unless_hung_up(request: Request, sandbox: Sandbox, run_id: str | None,
     asked = asyncio.ensure_future(run_in_threadpool(ask, named))
     left = asyncio.ensure_future(_hung_up(request))
     await asyncio.wait((asked, left), return_when=asyncio.FIRST_COMPLETED)
-    if not asked.done():
+    while not asked.done():  # again and again: it may still wait for a thread, and is then no run yet
         sandbox.runs.stop(named)
+        await asyncio.wait((asked,), timeout=STOP_EVERY_S)
     left.cancel()
     return await asked
 

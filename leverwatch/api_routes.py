@@ -54,13 +54,15 @@ ROUTES: dict[str, Answers] = {
     ),
     "GET /api/deliveries": Answers("Deliveries of notices", f"[{_DELIVERY}]", (400,)),
     "POST /api/deliveries/{delivery_id}/replay": Answers("Send a notice again", _DELIVERY, (404,), "admin"),
-    "GET /api/receivers": Answers("Receivers", "[receiver kind waiting:integer given_up:integer is_stopped:boolean delivered_at:time?]"),
-    "POST /api/receivers/{name}/replay": Answers("Send again what was given up", "receiver", (404,), "admin"),
-    "POST /api/receivers/{name}/test": Answers("Send a test notice", "receiver webhook_id", (404,), "admin"),
+    "GET /api/receivers": Answers(
+        "Receivers", "[receiver kind waiting:integer given_up:integer is_stopped:boolean delivered_at:time? held_until:time?]"
+    ),
+    "POST /api/receivers/{name}/replay": Answers("Send again what was given up", "receiver held_until:time?", (404,), "admin"),
+    "POST /api/receivers/{name}/test": Answers("Send a test notice", "receiver webhook_id held_until:time?", (404,), "admin"),
     "GET /api/silences": Answers("Silences", f"[{_SILENCE}]"),
-    "POST /api/silences": Answers("Begin a silence", _SILENCED, (400,), "admin"),
+    "POST /api/silences": Answers("Begin a silence", _SILENCED, (400, 413), "admin"),
     "DELETE /api/silences/{silence_id}": Answers("End a silence", _SILENCE, (404,), "admin"),
-    "POST /api/flips/{flip_id}/snooze": Answers("Snooze a flip", _SILENCED, (400, 404), "admin"),
+    "POST /api/flips/{flip_id}/snooze": Answers("Snooze a flip", _SILENCED, (400, 404, 413), "admin"),
     "GET /api/revalidations": Answers(
         "What is to be judged again", "[lever changed_from:text? changed_to:text? changed_at:time scope:object other_lever policy]", (400,)
     ),
@@ -94,7 +96,7 @@ ROUTES: dict[str, Answers] = {
         "Whether a lever may be widened", f"[lever {_SEGMENT} may_widen:boolean missing:list gain_low:number? gain_asked:number]", (400,)
     ),
     "POST /api/backtest": Answers(
-        "Policies over stored history", "changes:list recommendations:list streams:list switches:list notes:list", (400, 429)
+        "Policies over stored history", "changes:list recommendations:list streams:list switches:list notes:list", (400, 413, 429)
     ),
     "POST /api/evaluations": Answers("Take quality scores", "taken:integer", (400, 413, 429, 503), "ingest"),
     "GET /api/addresses": Answers("Where OTLP over HTTP is taken", "otlp_http:object"),
@@ -111,7 +113,7 @@ ROUTES: dict[str, Answers] = {
     "DELETE /api/sql/{run_id}": Answers("Cancel a statement", "id state", (404,)),
     "GET /api/schema": Answers("Tables, metrics and functions", "tables:list metrics:list functions:list"),
     "GET /api/questions": Answers("Saved questions", f"[{_QUESTION}]"),
-    "POST /api/questions": Answers("Save a question", "name", (400,), "admin"),
+    "POST /api/questions": Answers("Save a question", "name", (400, 413), "admin"),
     "GET /api/questions/{name}": Answers("One saved question", _QUESTION, (404,)),
     "DELETE /api/questions/{name}": Answers("Take a question away", "name", (404,), "admin"),
     "GET /metrics": Answers("Prometheus metrics", ""),

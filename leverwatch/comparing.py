@@ -17,6 +17,7 @@ KEEP_S = 60.0
 KEEP_TIMES = 20.0  # an answer stands for as many times as long as it took: an open page keeps a core busy for a twentieth of the time
 MOST_KEPT = 64
 MOST_WAITING = 4
+MOST_LOOKING = 8  # callers that wait for an answer: each holds a thread of the pages' pool
 STOP_EVERY_S = 0.1
 Explain = Callable[[Comparison], pl.DataFrame]
 
@@ -33,20 +34,27 @@ class _Asked:
 
 
 class Comparisons:
-    """Runs one comparison at a time and keeps each answer for a minute at least; it stands until the next is there. Thread-safe."""
+    """Runs one comparison at a time and keeps each answer for a minute at least; it stands until the next is there. Thread-safe.
+
+    However many are asked for, by whatever page, `MOST_WAITING` are on their way, `MOST_LOOKING` callers wait, and `MOST_KEPT` are kept.
+    """
 
     def __init__(self, explain: Explain, clock: Callable[[], datetime], stop: Callable[[], None]) -> None:
         self._explain, self._clock, self._stop = explain, clock, stop
         self._pool = ThreadPoolExecutor(1, "compare")
         self._lock = threading.Lock()
         self._asked: dict[Comparison, _Asked] = {}
+        self._looking = threading.BoundedSemaphore(MOST_LOOKING)
 
     def ask(self, asked: Comparison, wait_s: float) -> Compared:
-        """What is known by now; a first answer is waited for, `wait_s` at most."""
+        """What is known by now; a first answer is waited for, `wait_s` at most, and not at all where as many wait already as may."""
         one = self._started(asked)
         running = one.running
-        if running is not None and one.answer.answered_at is None:
-            wait([running], wait_s)
+        if running is not None and one.answer.answered_at is None and self._looking.acquire(blocking=False):
+            try:
+                wait([running], wait_s)
+            finally:
+                self._looking.release()
         with self._lock:
             return replace(one.answer, running_s=time.monotonic() - one.started_s if one.running is not None else None)
 
@@ -63,10 +71,11 @@ class Comparisons:
         with self._lock:
             now_s = time.monotonic()
             one = self._asked.pop(asked, None) or _Asked(None, now_s, Compared())
-            self._asked[asked] = one  # the newest asked last: the first are forgotten first
             is_due = one.answer.answered_at is None or now_s - one.answered_s > max(KEEP_S, KEEP_TIMES * one.took_s)
             if one.running is None and is_due:
                 self._start(asked, one, now_s)
+            if one.running is not None or one.answer.answered_at is not None:
+                self._asked[asked] = one  # the newest asked last: the first are forgotten first
             return one
 
     def _start(self, asked: Comparison, one: _Asked, now_s: float) -> None:
@@ -74,8 +83,8 @@ class Comparisons:
             if one.answer.answered_at is None:
                 one.answer = Compared(error=f"{MOST_WAITING} comparisons are on their way; ask again in a moment")
             return
-        ended = [key for key, other in self._asked.items() if other.running is None and other is not one]
-        for old in ended[: max(0, len(self._asked) - MOST_KEPT)]:
+        ended = [key for key, other in self._asked.items() if other.running is None]
+        for old in ended[: max(0, len(self._asked) + 1 - MOST_KEPT)]:
             del self._asked[old]
         one.started_s = now_s
         one.running = self._pool.submit(self._run, asked, one)

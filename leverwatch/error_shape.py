@@ -8,12 +8,13 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from dashboards import answers
 from dashboards.pages import failed
 
 LONGEST_INPUT = 60
-_CODES = {404: "not_found", 405: "method_not_allowed"}
+_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 
 
 def shape_errors(application: FastAPI) -> None:
@@ -22,6 +23,11 @@ def shape_errors(application: FastAPI) -> None:
     @application.exception_handler(RequestValidationError)
     def invalid(_request: Request, error: RequestValidationError) -> Response:
         return answers.error("invalid", "; ".join(_sentence(problem) for problem in error.errors()), "/docs has what is taken", 422)
+
+    @application.exception_handler(ClientDisconnect)
+    def left(request: Request, _error: ClientDisconnect) -> Response:
+        """Nobody reads it; it is no fault of the server, whose log has none of it."""
+        return answers.error("cancelled", f"{request.method} {request.url.path}: the caller hung up before its body was there")
 
     @application.exception_handler(Exception)
     def broken(request: Request, _error: Exception) -> Response:
@@ -33,8 +39,9 @@ def shape_errors(application: FastAPI) -> None:
     def refused(request: Request, error: HTTPException) -> Response:
         if error.status_code == 404 and _wants_page(request):
             return _page(404, f"Nothing is at {request.url.path}.")
+        hint = "send less at once" if error.status_code == 413 else "/docs lists the routes"
         code = _CODES.get(error.status_code, "refused")
-        answer = answers.error(code, f"{request.method} {request.url.path}: {error.detail}", "/docs lists the routes", error.status_code)
+        answer = answers.error(code, f"{request.method} {request.url.path}: {error.detail}", hint, error.status_code)
         answer.headers.update(error.headers or {})
         return answer
 

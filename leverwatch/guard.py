@@ -53,6 +53,7 @@ class WebGuard:
     async def _own_answer(self, request: Request) -> Response | None:
         path, granted, showed = request.url.path, *self._granted(request)
         is_own = self._is_own_name(request.headers, granted)
+        request.scope["leverwatch.may_change"] = "admin" in granted or not self.tokens.guards_reading
         request.scope["leverwatch.shows_detail"] = "read" in granted or (is_own and not self.tokens.guards_reading)
         if path in OPEN[:2] or path.startswith("/assets/"):
             return None

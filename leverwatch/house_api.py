@@ -33,7 +33,7 @@ def router(room: EngineRoom) -> APIRouter:
             told = {"code": "busy", "message": str(error), "hint": "wait until it is done"}
             return JSONResponse({"error": told}, status_code=409)
         except OSError as error:
-            told = {"code": "failed", "message": f"no copy can be made: {error}", "hint": "see the space left, and warnings in /readyz"}
+            told = {"code": "failed", "message": str(error), "hint": "see the space left, and warnings in /readyz"}
             return JSONResponse({"error": told}, status_code=500)
         return JSONResponse({"folder": str(folder), "manifest": msgspec.to_builtins(manifest)})
 

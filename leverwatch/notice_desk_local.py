@@ -54,7 +54,15 @@ class LocalNotices(Notices):
         return shown.silence(silence_rows.end(self._store, silence_id, now), now)
 
     def deliveries(self, receiver: str | None = None, outcome: str | None = None, limit: int = 100) -> list[Row]:
-        asked = {"receiver": receiver, "outcome": outcome, "limit": limit, "flip_id": None, "since": None, "until": None}
+        asked = {
+            "receiver": receiver,
+            "outcome": outcome,
+            "limit": limit,
+            "flip_id": None,
+            "since": None,
+            "until": None,
+            "now": self._clock(),
+        }
         return [shown.shown(row) for row in self._store.rows(files.question("list_deliveries"), asked)]
 
     def replay(self, delivery_id: str) -> Row:
@@ -62,12 +70,16 @@ class LocalNotices(Notices):
         if row is None:
             msg = f"there is no delivery {delivery_id!r}; `leverwatch deliveries` has them"
             raise NoticeError(msg)
-        return shown.shown(row)
+        return shown.shown({**row, "held_until": self._held(row["receiver"])})
 
     def replay_all(self, receiver: str) -> Row:
         if receiver not in self._receivers:
             raise NoticeError(unknown("receiver", receiver, self._receivers))
-        return {"receiver": receiver, **dead_letters.replay_all(self._store, receiver, self._clock())._asdict()}
+        done = dead_letters.replay_all(self._store, receiver, self._clock())
+        return shown.shown({"receiver": receiver, **done._asdict(), "held_until": self._held(receiver)})
+
+    def _held(self, receiver: str) -> datetime | None:
+        return outbox.held_until(self._store, receiver, self._clock())
 
     def _added(self, silence: Silence, now: datetime) -> Row:
         told = silence_reach.notes(self._store, silence_rows.add(self._store, silence))

@@ -13,7 +13,7 @@ import msgspec
 from collectors.spool_copy import HeldSegments
 from collectors.spool_records import Position
 from leverwatch.engine_room import EngineRoom
-from leverwatch.snapshot_files import MANIFEST, Manifest, SnapshotError, place, refuse_inside, refuse_taken, sums, sync_tree
+from leverwatch.snapshot_files import MANIFEST, Manifest, SnapshotError, place, refuse_inside, refuse_taken, sums, sync_tree, written
 from leverwatch.version import __version__
 from queries import snapshot
 from queries.snapshot import Moment
@@ -46,13 +46,19 @@ def take(room: EngineRoom, target: Path) -> Manifest:
 
 
 def stage(room: EngineRoom) -> tuple[Path, Manifest]:
-    """Takes a snapshot inside the data folder, to be placed elsewhere. Raises SnapshotError while another is being taken."""
+    """Takes a snapshot inside the data folder, to be placed elsewhere.
+
+    Raises:
+        SnapshotError: another is being taken.
+        UnwrittenError: none can be written.
+    """
     if not room.taking_snapshot.acquire(blocking=False):
         msg = f"{room.folder}: another snapshot is being taken; one at a time"
         raise SnapshotError(msg)
     try:
         snapshot.clear(room.store, room.clock() - STAGED_FOR)
-        return _stage(room)
+        with written(room.folder / "parts" / snapshot.STAGING):
+            return _stage(room)
     finally:
         room.taking_snapshot.release()
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-from leverwatch.snapshot_files import Manifest, refuse_taken, sync_tree
+from leverwatch.snapshot_files import Manifest, refuse_taken, sync_tree, written
 from queries import described, exporting, sealing
 from queries.store import Store
 
@@ -35,13 +36,21 @@ def export(taken: Path, manifest: Manifest, kind: str, target: Path) -> dict[str
 
     Raises:
         SnapshotError: the folder is there already.
+        UnwrittenError: it cannot be written.
     """
     refuse_taken(target)
     partial = target.with_name(f".{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    store = Store(taken)
     try:
+        with written(target):
+            return _exported(taken, manifest, kind, partial, target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _exported(taken: Path, manifest: Manifest, kind: str, partial: Path, target: Path) -> dict[str, int]:
+    partial.mkdir(parents=True)
+    with closing(Store(taken)) as store:
         sealing.restore(store, manifest.taken_at)
         rows = FORMATS[kind](store, partial)
         newest = store.rows("select max(ended_at) as newest from watermarks")[0]["newest"]
@@ -49,9 +58,6 @@ def export(taken: Path, manifest: Manifest, kind: str, target: Path) -> dict[str
         (partial / "README.md").write_text(_readme(manifest, kind, rows, columns, newest), encoding="utf-8")
         sync_tree(partial)
         partial.rename(target)
-    finally:
-        store.close()
-        shutil.rmtree(partial, ignore_errors=True)
     return rows
 
 

@@ -5,17 +5,36 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 import msgspec
+
+from queries.data_errors import STORE_ERRORS
 
 MANIFEST = "snapshot.json"
 
 
 class SnapshotError(RuntimeError):
     """No snapshot can be taken, placed or checked; says what is in the way."""
+
+
+class UnwrittenError(OSError):
+    """A copy cannot be written, say because the disk is full; nothing of it is left."""
+
+
+@contextmanager
+def written(target: Path) -> Iterator[None]:
+    """Says in a sentence what keeps a copy from being written. Raises UnwrittenError."""
+    try:
+        yield
+    except (OSError, *STORE_ERRORS) as error:
+        first = error.args[0] if isinstance(error, shutil.Error) else ()
+        said = str(first[0][2] if first else error).strip().splitlines()[0]
+        msg = f"{target} cannot be written: {said}; nothing of it is left"
+        raise UnwrittenError(msg) from error
 
 
 class FileSum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,12 +57,18 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def place(staged: Path, target: Path) -> None:
-    """Moves a staged snapshot to where it is wanted: by rename, or over file systems by a copy that is renamed when it is whole."""
+    """Moves a staged snapshot to where it is wanted: by rename, or over file systems by a copy that is renamed when it is whole.
+
+    Raises:
+        SnapshotError: something is there already.
+        UnwrittenError: it cannot be written.
+    """
     try:
         refuse_taken(target)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _move(staged, target)
-        _sync(target.parent)
+        with written(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _move(staged, target)
+            _sync(target.parent)
     finally:
         shutil.rmtree(staged, ignore_errors=True)  # where it could not be placed, nobody else will fetch it
 

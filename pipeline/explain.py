@@ -157,7 +157,7 @@ def condition_of(key: str, value: str | None) -> str:
     """The condition over columns of `requests` that a key has a value; None is null."""
     kind, _, name = key.partition(".")
     if kind == "flag":
-        return f"list_contains(flags, {_quoted(name)})" if value else f"not list_contains(flags, {_quoted(name)})"
+        return f"list_contains(flags, {_quoted(name)})" if value else f"not coalesce(list_contains(flags, {_quoted(name)}), false)"
     told = f"{kind}s[{_quoted(name)}]" if kind in ("lever", "arm") and name else key
     told = f"date_trunc('{key}', started_at)" if key in ("hour", "day") else told
     return f"{told} is null" if value is None else f"{told} = {_quoted(value)}"

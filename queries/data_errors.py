@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import duckdb
 
+STORE_ERRORS = (duckdb.Error,)
+"""Everything that the database says of itself, such as that it cannot write."""
 DATA_ERRORS = (duckdb.DataError, duckdb.IntegrityError, duckdb.InvalidInputException)
 
 

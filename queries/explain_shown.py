@@ -14,7 +14,7 @@ def expression(key: str) -> str:
     if kind in ("lever", "arm") and name:
         return f"{kind}s['{_quoted(name)}']"
     if kind == "flag" and name:
-        return f"list_contains(flags, '{_quoted(name)}')"
+        return f"coalesce(list_contains(flags, '{_quoted(name)}'), false)"
     return f"date_trunc('{key}', started_at)" if key in ("hour", "day") else f'"{key}"'
 
 

@@ -33,6 +33,11 @@ is text, and so is all else. The questions below say a kind: a `moment` is a tim
 **Files** of the page (`/answer.csv` and the like) put an apostrophe before text that a spreadsheet would run as a formula; JSON, Arrow,
 Parquet and the API leave it as it is.
 
+**Numbers in JSON** keep every digit, in the API, files, `leverwatch sql`, `leverwatch ask` and MCP. As DuckDB and ClickHouse do it
+unasked, a whole number up to 64 bits is a JSON integer, whatever its type; beyond that, and where a DECIMAL has more digits than a double
+holds, it is text, which no reader rounds. Readers that make a double of each number (JavaScript, older `jq`) round integers beyond 2^53:
+ask them as `x::varchar`, or take Arrow, Parquet or CSV.
+
 **Questions of one's own** are kept by the page, or by `POST /api/questions` with `{name, title, sql, params, created_by}`; every version
 stays, in the table `saved_questions`. Where tokens are set, keeping and taking away needs one of `admin`, as all that changes state.
 

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from queries import arrow_values
+from queries.printable import printable
 
 COLUMNS_HEADER = "X-Columns"  # of an answer without rows: its columns, as JSON
 FORMATS = ("table", "json", "csv", "parquet", "arrow")
@@ -114,14 +115,13 @@ class SqlResult:
     def text(self) -> str:
         """The rows as an aligned table for a terminal, with a last line that says how many there are."""
         cells = [[_shortened(_cell(value, "null")) for value in row] for row in self.rows()]
-        names = [name for name, _ in self.columns]
+        names = [_shortened(name) for name, _ in self.columns]
         widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
         right = [pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t) for t in self.table.schema.types]
         lines = [_line(names, widths, right), _line(["-" * width for width in widths], widths, right)]
         lines += [_line(row, widths, right) for row in cells]
-        return "\n".join(
-            [*lines, f"({self.row_count} {'row' if self.row_count == 1 else 'rows'}{', truncated' if self.truncated else ''})"]
-        )
+        count = f"({self.row_count} {'row' if self.row_count == 1 else 'rows'}{', truncated' if self.truncated else ''})"
+        return "\n".join([*lines, count])
 
 
 def _unique(table: pa.Table) -> pa.Table:
@@ -167,7 +167,7 @@ def _cell(value: Any, null: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    text = text.replace("\n", "\\n")
+    text = printable(text.replace("\n", "\\n").replace("\t", "\\t"))
     return text if len(text) <= CELL_CHARACTERS else text[: CELL_CHARACTERS - 1] + "…"
 
 

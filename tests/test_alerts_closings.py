@@ -18,6 +18,7 @@ from alerts.run import run
 from queries.store import Store
 
 OTHER = next(policy for policy in shipped() if policy.lever == "kv_quantization")
+TO = Receiver(name="oncall", url="http://127.0.0.1:9/hook", secret="whsec_c2VjcmV0")
 RENAMED = msgspec.structs.replace(POLICY, name="mine")
 
 
@@ -30,6 +31,11 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def newest_flip(store: Store) -> dict[str, object]:
     return store.rows("select * from flips order by decided_at desc limit 1")[0]
+
+
+def hand_over(store: Store) -> int:
+    """Puts in what is due, and sends nothing: the receiver is down."""
+    return outbox.put_in(store, TO, at(5), at(5), caught_up=True)
 
 
 def test_what_was_recommended_in_the_shadow_is_told_once_when_its_policy_leaves_it(store: Store) -> None:
@@ -117,12 +123,36 @@ def test_a_removed_policy_resolves_what_was_told_and_its_streams_leave(store: St
 def test_a_receiver_that_is_down_meanwhile_gets_one_end(store: Store) -> None:
     play(store, range(1, 4), BAD)
     assert [kind for kind, _ in told(store)] == ["lever.disable"]
-    to = Receiver(name="oncall", url="http://127.0.0.1:9/hook", secret="whsec_c2VjcmV0")
     judge(store, 3, SHADOW)
-    outbox.put_in(store, to, at(3), at(3), caught_up=True)
+    hand_over(store)
     judge(store, 3, OTHER)
     assert told(store) == [("lever.resolved", "shadowed")]
     assert told(store) == []
+
+
+def test_a_policy_that_goes_into_the_shadow_and_back_while_a_receiver_is_down_is_one_story(store: Store) -> None:
+    play(store, range(1, 4), BAD)
+    hand_over(store)
+    judge(store, 3, SHADOW)
+    assert hand_over(store) == 0, "it was told of nothing yet that could end"
+    play(store, range(4, 5), BAD)
+    assert hand_over(store) == 2
+    assert [told(store) for _ in range(4)] == [
+        [("lever.disable", "harm")],
+        [("lever.resolved", "shadowed")],
+        [("lever.disable", "harm")],
+        [],
+    ]
+
+
+def test_an_end_between_two_recommendations_is_told_to_who_was_told_of_the_first(store: Store) -> None:
+    play(store, range(1, 4), BAD)
+    told(store)
+    judge(store, 3, SHADOW)
+    play(store, range(4, 5), BAD)
+    assert [told(store) for _ in range(3)] == [[("lever.resolved", "shadowed")], [("lever.disable", "harm")], []]
+    assert told(store, name="another") == [("lever.disable", "harm")], "who heard of nothing hears of no end"
+    assert told(store, name="another") == []
 
 
 def test_a_renamed_policy_is_removed_and_a_new_one_that_judges_from_the_first_block(store: Store) -> None:

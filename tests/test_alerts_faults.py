@@ -112,7 +112,7 @@ def test_a_receiver_that_is_away_for_an_hour_gets_everything_once_in_order(store
         flip(store, "end", "on", -1)
         put_in(store, to.receiver, clock())
         carry(store, to, clock)
-        expected = [outbox.webhook_id(name, "oncall") for name in ("f0", "f3", "end")]
+        expected = [outbox.webhook_id(name, "oncall") for name in ("f0", "f2", "f3", "end")]
         got = back.accepted("oncall")
     assert [one for one in got if one in expected] == expected
     assert sorted(got) == sorted([*expected, outbox.webhook_id("f1", "oncall")])

@@ -11,9 +11,10 @@ import pytest
 from fastapi import FastAPI
 from notice_rows import HOUR, NOW, Clock, due, emptied, flip, put_in, receiver, tried
 
-from alerts import heartbeat
+from alerts import heartbeat, outbox
 from alerts.api import router
 from alerts.heartbeat import Beat
+from alerts.outbox import Attempt
 from leverwatch.error_shape import shape_errors
 from queries.store import Store
 
@@ -28,6 +29,9 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 @pytest.fixture
 def store(kept: Store) -> Store:
     return emptied(kept)
+
+
+REPLAYED = {"receiver": "oncall", "replayed": 0, "superseded": 0, "held_until": None}
 
 
 class Site:
@@ -123,7 +127,7 @@ def test_what_was_given_up_for_a_receiver_is_sent_again_by_one_call(store: Store
     flip(store, "a", "off_recommended", 1)
     put_in(store)
     tried(store, "failed")
-    assert site.ask("POST", "/api/receivers/oncall/replay", status=202) == {"receiver": "oncall", "replayed": 1, "superseded": 0}
+    assert site.ask("POST", "/api/receivers/oncall/replay", status=202) == REPLAYED | {"replayed": 1}
     assert site.woken == 1
     assert tried(store, "delivered") == ["a"]
     assert "did you mean 'oncall'" in site.refused("POST", "/api/receivers/oncal/replay", 404)["message"]
@@ -144,6 +148,7 @@ def test_receivers_say_what_waits_what_was_given_up_and_how_their_heart_beats(st
         "given_up": 0,
         "is_stopped": False,
         "delivered_at": "2026-03-05T09:00:00Z",
+        "held_until": None,
         "heartbeat_at": "2026-03-05T09:00:00Z",
         "heartbeat_outcome": "failed",
         "heartbeat_error": "answered 503",
@@ -155,6 +160,27 @@ def test_a_test_notice_waits_for_the_receiver_that_is_asked_for(site: Site) -> N
     told = site.ask("POST", "/api/receivers/second/test", status=202)
     assert [row["webhook_id"] for row in site.ask("GET", "/api/deliveries?flip_id=test")] == [told["webhook_id"]]
     site.refused("POST", "/api/receivers/third/test", 404)
+
+
+def test_a_receiver_that_asked_to_wait_is_said_to_wherever_something_waits_for_it(store: Store, site: Site) -> None:
+    for name in ("a", "b", "c"):
+        flip(store, name, "off_recommended", 1, segment=f'{{"model":"{name}"}}')
+    put_in(store)
+    [given_up, held, _] = outbox.waiting(store, "oncall", NOW)
+    outbox.record(store, given_up, "oncall", Attempt(NOW, NOW, "failed", 500))
+    outbox.record(store, held, "oncall", Attempt(NOW, NOW, "retrying", 429, "answered 429", NOW + HOUR, NOW + HOUR))
+    until = "2026-03-05T10:00:00Z"
+    told = [row["held_until"] for row in site.ask("GET", "/api/receivers")]
+    assert told == [until, None]
+    [failed] = site.ask("GET", "/api/deliveries?outcome=failed")
+    asked = [f"deliveries/{failed['delivery_id']}/replay", "receivers/oncall/replay", "receivers/oncall/test"]
+    assert [site.ask("POST", f"/api/{path}", status=202)["held_until"] for path in asked] == [until] * 3
+    assert site.ask("POST", "/api/receivers/second/test", status=202)["held_until"] is None
+    rows = site.ask("GET", "/api/deliveries?receiver=oncall")
+    assert {row["outcome"]: row["held_until"] for row in rows} == {"pending": until, "retrying": until, "failed": None}
+    site.clock.forward(3600)
+    assert [row["held_until"] for row in site.ask("GET", "/api/receivers")] == [None, None]
+    assert {row["held_until"] for row in site.ask("GET", "/api/deliveries?receiver=oncall&outcome=pending")} == {None}
 
 
 def test_a_silence_begins_is_listed_and_ends(store: Store, site: Site) -> None:
@@ -185,7 +211,7 @@ def test_a_test_that_failed_is_no_dead_letter(store: Store, site: Site) -> None:
     assert [row["outcome"] for row in site.ask("GET", "/api/deliveries?flip_id=test&outcome=failed")] == ["failed"]
     assert site.ask("GET", "/api/deliveries?outcome=failed") == []
     assert site.ask("GET", "/api/receivers")[0]["given_up"] == 0
-    assert site.ask("POST", "/api/receivers/oncall/replay", status=202) == {"receiver": "oncall", "replayed": 0, "superseded": 0}
+    assert site.ask("POST", "/api/receivers/oncall/replay", status=202) == REPLAYED
 
 
 def test_one_flip_is_snoozed(store: Store, site: Site) -> None:
@@ -203,7 +229,6 @@ def test_one_flip_is_snoozed(store: Store, site: Site) -> None:
         ("/api/silences", {"lever": "*", "for_s": -1}, "Expected `float` > 0.0 - at `$.for_s`"),
         ("/api/silences", {"receiver": "nobody", "for_s": 60}, "receiver 'nobody' is unknown"),
         ("/api/silences", {"for_s": 60}, "takes lever, policy, segment or receiver"),
-        ("/api/silences", {"lever": "*", "for_s": 60, "comment": "x" * 70_000}, "the body is longer than 65536 bytes"),
         ("/api/silences", None, "the body is not taken"),
         ("/api/flips/bad/snooze", {"for_s": 99e9}, "at most 30 days are taken"),
         ("/api/flips/bad/snooze", {}, "missing required field `for_s`"),
@@ -213,3 +238,10 @@ def test_a_body_that_is_not_taken_is_refused_with_the_key(store: Store, site: Si
     flip(store, "bad", "off_recommended", 1)
     assert said in site.refused("POST", path, 400, body)["message"]
     assert site.ask("GET", "/api/silences") == []
+
+
+@pytest.mark.parametrize("path", ["/api/silences", "/api/flips/bad/snooze"])
+def test_a_body_that_is_too_long_is_refused_as_such(store: Store, site: Site, path: str) -> None:
+    flip(store, "bad", "off_recommended", 1)
+    refused = site.refused("POST", path, 413, {"for_s": 60, "comment": "x" * 70_000})
+    assert (refused["code"], refused["message"]) == ("too_large", f"POST {path}: the body is longer than 65,536 bytes")

@@ -67,6 +67,14 @@ def test_each_end_of_a_recommendation_is_told_once(store: Store, state: str, act
     assert due(store) == [], "the end was told already"
 
 
+def test_a_stream_that_was_ended_once_is_ended_again(store: Store) -> None:
+    for hours, state in enumerate(("off_recommended", "on", "off_recommended", "on", "probation", "off")):
+        name = flip(store, f"{hours} {state}", state, 9 - hours)
+        assert due(store) == [name]
+        put_in(store)
+        tried(store, "delivered")
+
+
 def test_an_enable_that_was_told_is_ended_too(store: Store) -> None:
     flip(store, "back", "probation", 3, "enable")
     put_in(store)
@@ -100,7 +108,7 @@ def test_advice_to_widen_neither_hides_an_end_nor_outlives_a_recommendation(stor
     flip(store, "widen", "on", 2, "widen")
     assert due(store) == ["good", "widen"]
     flip(store, "worse", "off_recommended", 1)
-    assert due(store) == ["worse"]
+    assert due(store) == ["good", "worse"], "an end between two recommendations is told"
 
 
 def test_a_policy_in_shadow_notifies_nobody_but_ends_what_it_told_before(store: Store) -> None:

@@ -224,3 +224,29 @@ def test_too_many_at_once_are_told_to_come_again_and_closing_stops_the_one_that_
     assert said == [""] * comparing.MOST_WAITING + ["4 comparisons are on their way; ask again in a moment"]
     held.close()
     assert stopped.is_set()
+
+
+def test_however_many_are_asked_for_as_many_wait_and_are_kept_as_may() -> None:
+    goes_on = threading.Event()
+
+    def slow(_: Comparison) -> pl.DataFrame:
+        assert goes_on.wait(30)
+        return ROWS
+
+    held = Comparisons(slow, lambda: NOW, goes_on.set)
+    lookers = [threading.Thread(target=held.ask, args=(QUESTION, 30.0)) for _ in range(comparing.MOST_LOOKING)]
+    for looker in lookers:
+        looker.start()
+    while held._looking.acquire(blocking=False):
+        held._looking.release()
+    assert held.ask(QUESTION, 3600.0).running_s is not None, "one more waits for nothing"
+    for n in range(200):
+        held.ask(Comparison(f"odd {n}", "true", None, None, NOW, NOW), 0.0)
+    assert len(held._asked) == comparing.MOST_WAITING, "who was told to come again is not kept"
+    goes_on.set()
+    for looker in lookers:
+        looker.join(30)
+    for n in range(2 * comparing.MOST_KEPT):
+        assert held.ask(Comparison(str(n), "true", None, None, NOW, NOW), 30.0).rows is ROWS
+    assert len(held._asked) == comparing.MOST_KEPT
+    held.close()

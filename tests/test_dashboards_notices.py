@@ -62,6 +62,18 @@ def drawn(store: Store, **query: str) -> str:
     return notices.draw(Asked(StoreReader(store), query, NOW, path="/notices", pages=page_list.found(), house=MadeHouse()))
 
 
+def test_who_may_only_read_is_offered_nothing_to_do_and_told_why(store: Store) -> None:
+    asked = Asked(StoreReader(store), {}, NOW, path="/notices", pages=page_list.found(), house=MadeHouse(), may_change=False)
+    page = notices.draw(asked)
+    buttons = re.findall(r"<button[^>]*data-path[^>]*>", page)
+    assert buttons
+    assert all(" disabled " in button and "needs a token that may change something" in button for button in buttons)
+    assert "This session may only read" in page
+    assert 'id="silence-form"' not in page
+    assert " disabled " not in drawn(store)
+    assert 'id="silence-form"' in drawn(store)
+
+
 def flips_of(page: str) -> list[str]:
     return re.findall(r'data-flip="(\w+)"', page)
 
@@ -180,11 +192,23 @@ def test_a_wrong_question_is_refused_in_a_sentence(store: Store, query: dict[str
         drawn(store, **query)
 
 
-def test_a_receiver_that_asked_for_a_pause_is_held_until_then() -> None:
-    row = {"delivery_id": "d", "flip_id": "f", "receiver": "r", "outcome": "retrying", "attempt": 1, "status_code": 429, "error": None}
-    times = {"started_at": NOW, "ended_at": NOW, "next_attempt_at": NOW + timedelta(minutes=9), "held_until": NOW + timedelta(minutes=9)}
-    shown = notices_sent.sent({**row, **times}, NOW)
-    assert (shown.held, shown.upcoming) == ("held until 12:09 UTC, as the receiver asked", "at 12:09 UTC")
+@pytest.mark.parametrize("outcome", ["pending", "retrying"])
+def test_what_waits_for_a_receiver_that_asked_for_a_pause_is_said_to_go_out_then(outcome: str) -> None:
+    row = {"delivery_id": "d", "flip_id": "f", "receiver": "r", "outcome": outcome, "attempt": 1, "status_code": 429, "error": None}
+    times = {"started_at": NOW, "ended_at": NOW, "next_attempt_at": NOW}
+    said = {held: notices_sent.sent({**row, **times}, NOW, {held: NOW + timedelta(minutes=9)}).upcoming for held in ("r", "another")}
+    assert said == {"r": "at 12:09 UTC: the receiver asked for nothing before", "another": "as soon as may be"}
+
+
+def test_a_receiver_that_asked_for_a_pause_says_so_and_what_waits_for_it_too(store: Store) -> None:
+    until = NOW + timedelta(hours=2)
+    with store.write() as transaction:
+        transaction.execute("update deliveries set held_until = $until where webhook_id = 'w5'", {"until": until})
+    page = text_of(drawn(store))
+    with store.write() as transaction:
+        transaction.execute("update deliveries set held_until = null where webhook_id = 'w5'")
+    assert "asked for nothing before 14:00 UTC (Retry-After)" in page
+    assert "next at 14:00 UTC: the receiver asked for nothing before" in page
 
 
 def test_a_notice_that_does_not_say_its_traffic_claims_none() -> None:

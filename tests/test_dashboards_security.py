@@ -6,6 +6,7 @@ import anyio
 import httpx
 import pytest
 from fastapi import FastAPI, Response
+from starlette.requests import ClientDisconnect
 
 from dashboards import answers
 from dashboards.security import HEADERS, Headed
@@ -28,6 +29,10 @@ def client() -> httpx.AsyncClient:
         msg = "secret of the inside"
         raise RuntimeError(msg)
 
+    @application.get("/left")
+    def left() -> Response:
+        raise ClientDisconnect
+
     transport = httpx.ASGITransport(Headed(application), raise_app_exceptions=False)
     return httpx.AsyncClient(transport=transport, base_url="http://here")
 
@@ -41,6 +46,11 @@ def test_every_answer_has_the_headers_errors_included(client: httpx.AsyncClient,
     assert answer.status_code == status
     assert {name.lower() for name in HEADERS} <= set(answer.headers)
     assert "secret of the inside" not in answer.text
+
+
+def test_a_caller_that_hung_up_is_no_fault_of_the_server(client: httpx.AsyncClient) -> None:
+    answer = anyio.run(lambda: client.get("/left"))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "cancelled")
 
 
 def test_a_page_keeps_its_own_policy_and_a_program_gets_none_to_run(client: httpx.AsyncClient) -> None:

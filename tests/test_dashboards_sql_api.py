@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -16,9 +17,9 @@ import pyarrow as pa
 import pytest
 import uvicorn
 from dashboards_rows import NOW, StoreReader
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 
-from dashboards import api, questions_api
+from dashboards import api, questions_api, sql_api
 from queries.sandbox import Sandbox, SqlLimits
 from queries.store import Store
 
@@ -85,6 +86,22 @@ def test_a_statement_whose_caller_hangs_up_is_stopped(client: httpx.Client, sand
         time.sleep(0.02)
 
 
+def test_a_statement_whose_caller_hung_up_before_it_had_a_thread_is_stopped_once_it_has(sandbox: Sandbox) -> None:
+    def slow_to_begin(run_id: str) -> bool:
+        time.sleep(0.5)
+        with sandbox.runs.on_their_way(run_id, 1, 1.0) as run:
+            until_s = time.monotonic() + 10
+            while not run.is_stopped and time.monotonic() < until_s:
+                time.sleep(0.02)
+            return run.is_stopped
+
+    async def gone() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    asked = Request({"type": "http", "method": "POST", "path": "/api/sql", "headers": []}, gone)
+    assert asyncio.run(sql_api.unless_hung_up(asked, sandbox, None, slow_to_begin))
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [
@@ -144,3 +161,9 @@ def test_an_answer_is_a_file_in_every_format(client: httpx.Client, tmp_path: Pat
     assert client.get("/answer.exe", params=asked).status_code == 404
     assert client.get("/answer.csv").json()["error"]["message"] == "no statement came"
     assert client.get("/answer.csv", params=asked, headers={"sec-fetch-site": "cross-site"}).status_code == 403
+
+
+@pytest.mark.parametrize("path", ["/api/sql", "/api/questions"])
+def test_a_body_that_is_too_long_is_413_and_not_read_to_its_end(client: httpx.Client, path: str) -> None:
+    answer = client.post(path, json={"sql": "x" * sql_api.MOST_BODY_BYTES})
+    assert (answer.status_code, answer.json()["detail"]) == (413, "the body is longer than 1,048,576 bytes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import dashboards_rows
 import pyarrow as pa
@@ -165,3 +166,11 @@ def test_a_time_beyond_the_calendar_is_left_out_of_a_drawing_and_said(sandbox: S
     html = sql.draw(_asked(sandbox, {"sql": sql_text, "chart": "line"}))
     assert "<svg" in html
     assert "1 rows without a value, or beyond the years that can be drawn, are not drawn." in html
+
+
+def test_who_may_only_read_is_not_offered_to_keep_a_question(sandbox: Sandbox) -> None:
+    asked = _asked(sandbox, {})
+    assert 'id="save"' in sql.draw(asked)
+    page = sql.draw(replace(asked, may_change=False))
+    assert 'id="save"' not in page
+    assert "This session may only read" in page

@@ -29,7 +29,7 @@ class Site:
 
         @application.api_route("/{path:path}", methods=["GET", "POST", "PUT", "DELETE"])
         def everything(path: str, request: Request) -> dict[str, Any]:
-            return {"path": path, "detail": request.scope["leverwatch.shows_detail"]}
+            return {"path": path, "detail": request.scope["leverwatch.shows_detail"], "may_change": request.scope["leverwatch.may_change"]}
 
         self.refused, self.now_s, self.cookies = Refused(), 1000.0, httpx.Cookies()
         names = server_names("127.0.0.1", ("https://levers.example/x",))
@@ -87,6 +87,11 @@ def test_every_route_takes_its_tokens_and_no_others(site: Site, method: str, pat
 @pytest.mark.parametrize("path", ["/healthz", "/assets/page.css"])
 def test_health_and_assets_are_open(site: Site, path: str) -> None:
     assert site.ask("GET", path).status_code == 200
+
+
+def test_pages_know_whether_whoever_asks_may_change_something(site: Site) -> None:
+    assert [site.ask("GET", "/notices", token).json()["may_change"] for token in (READ, ADMIN)] == [False, True]
+    assert Site(Access()).ask("GET", "/notices").json()["may_change"]
 
 
 def test_readiness_is_open_without_its_detail(site: Site) -> None:

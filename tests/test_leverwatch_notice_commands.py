@@ -107,6 +107,20 @@ def test_what_was_given_up_is_shown_and_sent_again(folder: Path, given_up: str, 
     assert told(capsys, folder, "deliveries", "--failed") == []
 
 
+def test_a_receiver_that_asked_to_wait_is_named_with_its_time(folder: Path, given_up: str, capsys: pytest.CaptureFixture[str]) -> None:
+    until = (datetime.now(UTC) + timedelta(hours=1)).replace(microsecond=0)
+    store = Store(folder)
+    with store.write() as transaction:
+        transaction.execute("update deliveries set held_until = $until where outcome = 'failed'", {"until": until})
+    store.close()
+    text = f"{until:%Y-%m-%dT%H:%M:%SZ}"
+    assert main(["deliveries", "--replay", given_up, "--data", str(folder)]) == 0
+    assert f"again, and goes out after {text}: it asked for nothing before" in capsys.readouterr().err
+    assert main(["deliveries", "--data", str(folder)]) == 0
+    [waiting] = [line for line in capsys.readouterr().out.splitlines() if "pending" in line]
+    assert text in waiting
+
+
 def test_all_that_was_given_up_for_a_receiver_is_sent_again(
     folder: Path,
     given_up: str,
@@ -159,7 +173,7 @@ def test_a_server_is_asked_as_a_folder_is(desks: tuple[Notices, Notices]) -> Non
     assert there.end_silence(begun["silence_id"])["state"] == "ended"
     assert there.snooze("bad", {"for_s": 60.0})["flip_id"] == here.snooze("bad", {"for_s": 60.0})["flip_id"] == "bad"
     assert here.deliveries(outcome="failed") == there.deliveries(outcome="failed")
-    assert there.replay_all("oncall") == {"receiver": "oncall", "replayed": 1, "superseded": 0}
+    assert there.replay_all("oncall") == {"receiver": "oncall", "replayed": 1, "superseded": 0, "held_until": None}
     [row] = there.deliveries("oncall", "pending")
     assert there.replay(row["delivery_id"])["webhook_id"] == row["webhook_id"]
     with pytest.raises(SqlError, match="receiver 'nobody' is unknown"):

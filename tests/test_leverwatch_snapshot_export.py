@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import dashboards_rows
@@ -11,8 +12,10 @@ import polars as pl
 import pytest
 from dashboards_rows import FLEETS, HOSTILE, NOW
 
+from leverwatch import snapshot_export
 from leverwatch.cli.main import main
 from queries import sealing
+from queries.store import Store
 
 REQUESTS = sum(24 * fleet.per_hour for fleet in FLEETS)
 
@@ -66,3 +69,20 @@ def test_a_duckdb_file_has_a_table_per_relation(folder: Path, tmp_path: Path) ->
 def test_an_export_goes_to_no_folder_that_is_there(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["snapshot", str(tmp_path), "--data", str(folder), "--format", "parquet"]) == 2
     assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [duckdb.IOException("no space\nleft"), OSError(28, "no space"), shutil.Error([("a", "b", "no space")])])
+def test_a_full_disk_is_told_in_a_line_and_nothing_is_left(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def full(_: Store, partial: Path) -> dict[str, int]:
+        (partial / "begun.parquet").write_bytes(b"PAR1")
+        raise error
+
+    monkeypatch.setitem(snapshot_export.FORMATS, "duckdb", full)
+    target = tmp_path / "out"
+    assert main(["snapshot", str(target), "--data", str(folder), "--format", "duckdb"]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith(f"leverwatch: {target} cannot be written: ")
+    assert last.endswith("no space; nothing of it is left")
+    assert list(tmp_path.iterdir()) == []

@@ -129,7 +129,7 @@ def test_nothing_known_gives_no_rows_with_the_same_columns() -> None:
         ("lever.speculation", "eagle", "levers['speculation'] = 'eagle'"),
         ("arm.speculation", None, "arms['speculation'] is null"),
         ("flag.preempted", "true", "list_contains(flags, 'preempted')"),
-        ("flag.preempted", None, "not list_contains(flags, 'preempted')"),
+        ("flag.preempted", None, "not coalesce(list_contains(flags, 'preempted'), false)"),
         ("hour", "2026-11-29 10:00:00+00", "date_trunc('hour', started_at) = '2026-11-29 10:00:00+00'"),
     ],
 )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
+import random
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from leverwatch import mcp_answers
 from queries.results import SqlResult
 from queries.sandbox import Sandbox
 from queries.store import Store
@@ -90,6 +94,23 @@ def test_the_json_text_is_strict_and_names_duckdb_types(everything: SqlResult) -
     text = json.dumps(everything.json_able(), allow_nan=False)
     kinds = [column["type"] for column in json.loads(text)["columns"]]
     assert kinds[:5] == ["BIGINT", "UBIGINT", "HUGEINT", "HUGEINT", "DECIMAL(18,2)"]
+
+
+def test_json_and_csv_keep_every_digit_of_whole_numbers_and_decimals(sandbox: Sandbox) -> None:
+    rng = random.Random(5)
+    whole = [2**53 + 1, -(2**53) - 1, 2**63 - 1, 2**63, 2**64 + 1, -(2**127) + 1, *(rng.randrange(-(2**126), 2**126) for _ in range(20))]
+    exact = [Decimal(number).scaleb(-2) for number in (*whole[:5], 10**16 + 1, 5, *(rng.randrange(10**37) for _ in range(20)))]
+    asked = {f"n{n}": str(number) for n, number in enumerate((*whole, *exact))}
+    listed = [f"${name}::varchar::{'hugeint' if '.' not in text else 'decimal(38, 2)'} as {name}" for name, text in asked.items()]
+    answer = sandbox.run(f"select {', '.join(listed)}", asked)
+    [row] = json.loads(answer.json_text(), parse_float=Decimal)["rows"]
+    [line] = list(csv.reader(answer.csv().splitlines()))[1:]
+    bounded = mcp_answers.of_result(answer)["rows"][0]
+    given = [Decimal(text) for text in asked.values()]
+    assert [Decimal(value) for value in row] == given
+    assert [Decimal(value) for value in line] == given
+    assert all(isinstance(value, int) == (abs(number) < 2**63) for value, number in zip(row, whole, strict=False))
+    assert json.loads(json.dumps(bounded), parse_float=Decimal) == row
 
 
 def test_slices_of_nested_columns_keep_their_rows() -> None:

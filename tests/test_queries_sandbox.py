@@ -92,6 +92,14 @@ def test_the_environment_is_out_of_reach(sandbox: Sandbox) -> None:
     assert "getenv does not exist" in _error(sandbox, "select getenv('PATH')").message
 
 
+def test_the_paths_that_introspection_tells_open_nothing_but_what_was_named(store: Store, sandbox: Sandbox) -> None:
+    [told] = sandbox.run("select value from duckdb_settings() where name = 'allowed_paths' -- of requests").rows()[0]
+    assert str(store.parts) in told, "DuckDB resolves the paths that it allows, and tells them"
+    assert sandbox.run(f"select count(*) from read_parquet('{told.strip('[]')}')").rows() == [[0]]
+    for path in (store.folder / "live.duckdb", f"{store.parts}/hot/*"):
+        assert _error(sandbox, f"from read_blob('{path}') -- of requests").code == "refused"
+
+
 def test_internal_tables_are_hidden_and_the_others_shown(sandbox: Sandbox) -> None:
     names = {row[0] for row in sandbox.run("show tables").rows()}
     assert {"requests", "spans", "effects", "flips"} <= names

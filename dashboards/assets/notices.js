@@ -24,7 +24,8 @@
     button.ariaDisabled = "true"; // a disabled one would lose the focus
     try {
       const said = await send(method, path, body);
-      say([words, ...(said.notes ?? [])].join(" "), false);
+      const held = said.held_until ? [`Not before ${said.held_until.slice(11, 16)} UTC of ${said.held_until.slice(0, 10)}: the receiver asked to wait.`] : [];
+      say([words, ...held, ...(said.notes ?? [])].join(" "), false);
       await refresh();
       return true;
     } catch (error) {
@@ -48,7 +49,7 @@
     if (button) attempt(button, button.dataset.method, button.dataset.path, undefined, button.dataset.said);
   });
   const form = document.getElementById("silence-form");
-  form.addEventListener("submit", async (event) => {
+  form?.addEventListener("submit", async (event) => {
     event.preventDefault();
     const button = form.querySelector("button[type=submit]");
     if (await attempt(button, "POST", "api/silences", asked(form), "The silence has begun.")) form.elements.comment.value = "";

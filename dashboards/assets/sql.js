@@ -199,7 +199,7 @@ for (const name of document.querySelectorAll("[data-insert]")) {
   button.addEventListener("click", () => insert(name.dataset.insert, 0));
 }
 
-document.getElementById("save").addEventListener("submit", async (event) => {
+document.getElementById("save")?.addEventListener("submit", async (event) => {
   event.preventDefault();
   const saved = document.getElementById("saved");
   const fields = Object.fromEntries(new FormData(event.target));

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from dashboards import notices_asked, notices_headline, notices_sent, receivers_shown, silences_shown, templating
@@ -39,12 +40,13 @@ def draw(asked: Asked) -> str:
         raise ChoiceError(msg)
     sending = files.question("page_notice_deliveries")
     ids = {"flip_ids": [row["flip_id"] for row in rows]}
-    sent = notices_sent.by_flip(reader.frame(sending, ids).to_dicts(), now)
     held = silences_shown.silences(reader, now)
     one = rows[0] if wanted.flip_id is not None else None
     total = rows[0]["fitting_n"] if rows else 0
-    undelivered, undelivered_n = _undelivered(asked)
     listed = receivers_shown.receivers(reader, asked.house.receivers() if asked.house else None, now)
+    holds = {one.name: one.held_until for one in listed if one.held_until}
+    sent = notices_sent.by_flip(reader.frame(sending, ids).to_dicts(), now, holds)
+    undelivered, undelivered_n = _undelivered(asked, holds)
     return templating.render(
         "notices.html",
         asked=asked,
@@ -69,10 +71,10 @@ def draw(asked: Asked) -> str:
     )
 
 
-def _undelivered(asked: Asked) -> tuple[list[Undelivered], int]:
+def _undelivered(asked: Asked, holds: Mapping[str, datetime]) -> tuple[list[Undelivered], int]:
     """What has not got through, the given up first, and how many there are in all."""
     rows = asked.reader.frame(files.question("page_undelivered"), {"notices": MOST_UNDELIVERED}).to_dicts()
-    listed = [Undelivered(notices_sent.sent(row, asked.now), _about(row), f"notices?flip={row['flip_id']}") for row in rows]
+    listed = [Undelivered(notices_sent.sent(row, asked.now, holds), _about(row), f"notices?flip={row['flip_id']}") for row in rows]
     return listed, rows[0]["standing_n"] if rows else 0
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from leverwatch.cli import common, sql
 from leverwatch.connection import Connection
 from queries import question_values, saved_questions
+from queries.printable import printable
 from queries.question_values import ParameterError
 from queries.questions import Question, investigations
 from queries.results import FORMATS
@@ -36,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
     with common.connection(args) as connection:
         asked = _Asked(connection)
         if args.list:
-            print("\n".join(line for question in (*investigations(), *saved_questions.listed(asked)) for line in _lines(question)))
+            known = (*investigations(), *saved_questions.listed(asked))
+            print(printable("\n".join(line for question in known for line in _lines(question))))
             return 0
         found = saved_questions.find(asked, args.name)
         values = question_values.values(found.parameters, _given(args.param), datetime.now(UTC))

@@ -13,6 +13,7 @@ import polars as pl
 
 from leverwatch.connecting import connect
 from leverwatch.connection import ConnectError, Connection
+from queries.printable import printable
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def connection(args: argparse.Namespace, *, create: bool = False) -> Connection:
 def say(sentences: Iterable[str]) -> None:
     """Sentences on standard error, so that what is piped is the answer alone."""
     for sentence in sentences:
-        print(f"leverwatch: {sentence}", file=sys.stderr)
+        print(f"leverwatch: {printable(sentence)}", file=sys.stderr)
 
 
 def write(frame: pl.DataFrame, fmt: str, out: str | None) -> str | None:
@@ -64,7 +65,7 @@ def _table(frame: pl.DataFrame) -> str:
     with pl.Config(
         tbl_rows=-1, tbl_cols=-1, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True, fmt_str_lengths=80, tbl_width_chars=-1
     ):
-        return f"{frame}\n"
+        return printable(f"{frame}\n")
 
 
 def _csv(frame: pl.DataFrame) -> str:

@@ -40,15 +40,19 @@ def run(args: argparse.Namespace) -> int:
         if args.replay == "all":
             done = notices.replay_all(args.receiver)
             left = f"{done['superseded']} are not: it was told something newer"
-            common.say([f"{done['replayed']} notices are queued for {args.receiver} again; {left}"])
+            common.say([f"{done['replayed']} notices are queued for {args.receiver} again{_held(done)}; {left}"])
             return 0
         if args.replay:
             row = notices.replay(args.replay)
-            common.say([f"the notice {row['webhook_id']} is queued for {row['receiver']} again"])
+            common.say([f"the notice {row['webhook_id']} is queued for {row['receiver']} again{_held(row)}"])
             return 0
         rows = notices.deliveries(args.receiver, "failed" if args.failed else None, args.limit)
     _print(rows, args.format, "no notice was given up" if args.failed else "nothing was sent yet")
     return 1 if args.failed and rows else 0
+
+
+def _held(row: dict[str, Any]) -> str:
+    return f", and goes out after {row['held_until'][:19]}Z: it asked for nothing before" if row.get("held_until") else ""
 
 
 def _print(rows: list[dict[str, Any]], form: str, none: str) -> None:
@@ -63,6 +67,8 @@ def _print(rows: list[dict[str, Any]], form: str, none: str) -> None:
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     """A row as a terminal gets it: times to the second, an error by its beginning."""
     shown = {name: row[name] for name in SHOWN}
-    shown |= {name: row[name][:19] + "Z" for name in TIMES if row[name]}
+    if row["outcome"] in ("pending", "retrying") and row.get("held_until"):
+        shown["next_attempt_at"] = max(row["next_attempt_at"], row["held_until"])
+    shown |= {name: shown[name][:19] + "Z" for name in TIMES if shown[name]}
     error = row["error"] or ""
     return shown | {"error": error if len(error) <= LIMIT_ERROR else error[: LIMIT_ERROR - 1] + "…"}

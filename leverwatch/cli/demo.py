@@ -20,6 +20,7 @@ from typing import Any
 from alerts import policy
 from demo import pages, play, recording, scenarios, sink, telling
 from demo.traffic import traces
+from queries.printable import printable
 
 STARTED_S = 60.0
 STOPPED_S = 20.0
@@ -92,7 +93,7 @@ def _plan(args: argparse.Namespace, now: datetime) -> play.Plan:
         return play.Plan(scenarios.load(args.scenario), HISTORY_HOURS, now, args.seed)
     trace = traces.opened(Path(args.trace))
     for unread in trace.unread[:LIMIT_SHOWN]:
-        print(f"leverwatch: not read: {unread}", file=sys.stderr)
+        print(printable(f"leverwatch: not read: {unread}"), file=sys.stderr)
     return play.Plan(trace.fleet, TRACE_HISTORY_HOURS, now, args.seed, trace.again)
 
 
@@ -150,4 +151,4 @@ def _stop(server: subprocess.Popen[str]) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, flush=True)
+    print(printable(text), flush=True)

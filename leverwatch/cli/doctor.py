@@ -8,6 +8,7 @@ from typing import Any
 
 from leverwatch import doctor_text
 from leverwatch.cli import common
+from queries.printable import printable
 
 
 def add(subparsers: Any) -> None:
@@ -26,6 +27,9 @@ def run(args: argparse.Namespace) -> int:
     """Prints the diagnosis: 0 each core metric can be computed where it applies, 1 one cannot, 3 there are no requests to tell by."""
     with common.connection(args) as connection:
         told = connection.doctor(args.since)
-    print(json.dumps(told, indent=2) if args.format == "json" else doctor_text.text(told), end="\n" if args.format == "json" else "")
+    print(
+        json.dumps(told, indent=2) if args.format == "json" else printable(doctor_text.text(told)),
+        end="\n" if args.format == "json" else "",
+    )
     status: int = told["status"]
     return status

@@ -19,6 +19,7 @@ from leverwatch.local import Local
 from leverwatch.remote import Remote
 from leverwatch.simulating import Simulator
 from queries import report
+from queries.printable import printable
 
 ENDINGS = (".pb", ".json", ".jsonl", ".gz", ".parquet", ".csv")
 ITEMS = {"traces": "spans", "metrics": "samples", "logs": "log records", "evaluations": "evaluations", "requests": "requests"}
@@ -58,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
     print(f"{_said(rows)}, from {_counted(len(files), 'files')}")
     for row in rows:
         for told in row["reasons"]:
-            print(f"{row['signal']}: {told['items']} times: {told['reason']}", file=sys.stderr)
+            print(printable(f"{row['signal']}: {told['items']} times: {told['reason']}"), file=sys.stderr)
     for line in shown([str(problem) for problem in problems]):
-        print(f"not loaded: {line}", file=sys.stderr)
+        print(printable(f"not loaded: {line}"), file=sys.stderr)
     return 2 if problems else 0
 
 

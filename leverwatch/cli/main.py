@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from leverwatch.cli.arguments import Parser
 from leverwatch.version import __version__
+from queries.printable import printable
 
 COMMANDS = (
     "serve",
@@ -70,7 +71,7 @@ def _one_line(error: Exception) -> str:
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     hint = str(getattr(error, "hint", "") or "")
     told = " ".join(text.split()) or type(error).__name__
-    return f"{told}; {' '.join(hint.split())}" if hint and hint not in told else told
+    return printable(f"{told}; {' '.join(hint.split())}" if hint and hint not in told else told)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from alerts.backtest_missed import unjudged
 from alerts.backtest_told import Backtest
 from leverwatch.cli import common, policy_backtest_text
 from leverwatch.policy_rows import change_rows
+from queries.printable import printable
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(change_rows(found), indent=2, ensure_ascii=False))
         common.say([*policy_backtest_text.missed(found, told, unknown), *found.notes])
     elif found.streams:
-        print(policy_backtest_text.text(found, seen, told, unknown), end="")
+        print(printable(policy_backtest_text.text(found, seen, told, unknown)), end="")
     failed = any(mark.is_false for mark in seen) or (args.fail_on_fire and seen) or (args.fail_on_miss and unmet)
     return 3 if not _is_judged(found) else 1 if failed else 0
 

@@ -16,6 +16,7 @@ from alerts.levers import unknown
 from leverwatch.cli import common
 from leverwatch.policy_casing import cases_text
 from leverwatch.policy_rows import policy_row
+from queries.printable import printable
 
 
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -42,7 +43,7 @@ def run_list(args: argparse.Namespace) -> int:
     heads = list(shown[0])
     widths = [max(len(head), *(len(str(row[head])) for row in shown)) for head in heads]
     for row in [dict(zip(heads, heads, strict=True)), *shown]:
-        print("  ".join(str(row[head]).ljust(width) for head, width in zip(heads, widths, strict=True)).rstrip())
+        print(printable("  ".join(str(row[head]).ljust(width) for head, width in zip(heads, widths, strict=True)).rstrip()))
     return 0
 
 

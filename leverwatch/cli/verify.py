@@ -14,6 +14,7 @@ from leverwatch.cli import common
 from leverwatch.verifying import Verified, verify
 from pipeline.metrics import judged
 from pipeline.segments import canonical
+from queries.printable import printable
 
 STATUS = {"holds": 0, "changed": 1, "unknown": 3}
 SAID = {"holds": "holds", "changed": "changed", "unknown": "cannot be checked"}
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if args.format == "json":
         print(json.dumps(_row(found), indent=2, ensure_ascii=False))
     else:
-        print("\n".join(_text(asked, found)))
+        print(printable("\n".join(_text(asked, found))))
     return STATUS[found.outcome]
 
 
