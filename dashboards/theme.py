@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 # Colors are CSS custom properties, so that one drawing serves the light and the dark page: `assets/page.css` gives their values.
@@ -148,6 +148,12 @@ def clock(moment: datetime, now: datetime) -> str:
     """A time in UTC: the hour and minute on the same day, else with the date."""
     told = moment.astimezone(UTC)
     return told.strftime("%H:%M UTC") if told.date() == now.astimezone(UTC).date() else told.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def between(since: datetime, until: datetime, now: datetime) -> str:
+    """A period in UTC: both ends with the date, or neither where all of it is of today."""
+    seen = now if since.astimezone(UTC).date() == now.astimezone(UTC).date() else since - timedelta(days=1)
+    return f"{clock(since, seen)} to {clock(until, seen)}"
 
 
 def _digits(value: float) -> str:
