@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from dashboards import theme
-from dashboards.arriving import BEHIND_S
+from dashboards.arriving import BEHIND_S, is_loading
 from dashboards.health_coverage import Dialect
 
 OUTCOMES = ("stored", "duplicate", "rejected", "dropped", "pending")
@@ -34,7 +34,7 @@ def problems(
     found = [
         *_server(state, storage),
         *_ledger(told["ledger"]),
-        *_freshness(newest_at, now),
+        *_freshness(newest_at, max(filter(None, (moment(row["newest_arrival_at"]) for row in told["senders"])), default=None), now),
         *_sources(told),
         *_values(told),
         *(
@@ -45,6 +45,11 @@ def problems(
         ),
     ]
     return sorted(found, key=lambda one: _ORDER.index(one.css))
+
+
+def moment(text: str | datetime | None) -> datetime | None:
+    """A time as JSON has it."""
+    return datetime.fromisoformat(text) if isinstance(text, str) else text
 
 
 def difference(row: Told) -> int:
@@ -75,9 +80,11 @@ def _ledger(ledger: Sequence[Told]) -> Iterator[Problem]:
             yield Problem("warn", f"{said}{': ' + why if why else ''}", "ledger")
 
 
-def _freshness(newest_at: datetime | None, now: datetime) -> Iterator[Problem]:
+def _freshness(newest_at: datetime | None, seen_at: datetime | None, now: datetime) -> Iterator[Problem]:
     if newest_at is None:
         yield Problem("warn", "nothing has arrived yet", "freshness")
+    elif is_loading(newest_at, seen_at, now):
+        yield Problem("warn", f"history is loading, so far up to {theme.clock(newest_at, now)}: nothing is amiss", "freshness")
     elif (age_s := (now - newest_at).total_seconds()) > BEHIND_S:
         yield Problem("bad", f"the newest data is {theme.age(age_s)} old", "freshness")
 

@@ -153,7 +153,9 @@ def clock(moment: datetime, now: datetime) -> str:
 def between(since: datetime, until: datetime, now: datetime) -> str:
     """A period in UTC: both ends with the date, or neither where all of it is of today."""
     seen = now if since.astimezone(UTC).date() == now.astimezone(UTC).date() else since - timedelta(days=1)
-    return f"{clock(since, seen)} to {clock(until, seen)}"
+    start, end = clock(since, seen), clock(until, seen)
+    same_day = since.astimezone(UTC).date() == until.astimezone(UTC).date()
+    return f"{start.removesuffix(' UTC')} to {end[-len('00:00 UTC') :] if same_day else end}"
 
 
 def _digits(value: float) -> str:

@@ -27,10 +27,10 @@ def draw(asked: Asked) -> str:
     made_at, told = asked.house.diagnosis()
     stored_at, storage = asked.house.storage()
     state, now = asked.house.state(), asked.now
-    newest_at = health_rows.moment(told["freshness"]["newest_event_at"])
+    newest_at = health_problems.moment(told["freshness"]["newest_event_at"])
     dialects = health_coverage.dialects(told)
     wrong = health_problems.problems(told, state, storage, dialects, newest_at, now)
-    period = {"since": health_rows.moment(told["since"]), "until": health_rows.moment(told["until"])}
+    period = {"since": health_problems.moment(told["since"]), "until": health_problems.moment(told["until"])}
     aside = files.question("page_health_quarantine")
     examples = asked.reader.frame(aside, {**period, "examples": EXAMPLES}).to_dicts()
     return templating.render(

@@ -68,7 +68,7 @@ def narrowed(frame: pl.DataFrame, chosen: Choice) -> pl.DataFrame:
 def period_words(here: Arriving, chosen: Choice, now: datetime) -> str:
     """A period in words; it ends at the newest data, which may be long ago."""
     return theme.between(chosen.since, chosen.until, now) + (
-        ", where the newest data ends" if here.css == "bad" and chosen.until == here.until else ""
+        ", where the newest data ends" if here.css in ("bad", "quiet") and chosen.until == here.until else ""
     )
 
 
