@@ -34,7 +34,7 @@ def problems(
     found = [
         *_server(state, storage),
         *_ledger(told["ledger"]),
-        *_freshness(newest_at, max(filter(None, (moment(row["newest_arrival_at"]) for row in told["senders"])), default=None), now),
+        *_freshness(newest_at, seen_at(told), now),
         *_sources(told),
         *_values(told),
         *(
@@ -80,12 +80,15 @@ def _ledger(ledger: Sequence[Told]) -> Iterator[Problem]:
             yield Problem("warn", f"{said}{': ' + why if why else ''}", "ledger")
 
 
-def _freshness(newest_at: datetime | None, seen_at: datetime | None, now: datetime) -> Iterator[Problem]:
+def seen_at(told: Told) -> datetime | None:
+    """When anything last came from any sender."""
+    return max((at for row in told["senders"] if (at := moment(row["newest_arrival_at"])) is not None), default=None)
+
+
+def _freshness(newest_at: datetime | None, arrived_at: datetime | None, now: datetime) -> Iterator[Problem]:
     if newest_at is None:
         yield Problem("warn", "nothing has arrived yet", "freshness")
-    elif is_loading(newest_at, seen_at, now):
-        yield Problem("warn", f"history is loading, so far up to {theme.clock(newest_at, now)}: nothing is amiss", "freshness")
-    elif (age_s := (now - newest_at).total_seconds()) > BEHIND_S:
+    elif (age_s := (now - newest_at).total_seconds()) > BEHIND_S and not is_loading(newest_at, arrived_at, now):
         yield Problem("bad", f"the newest data is {theme.age(age_s)} old", "freshness")
 
 

@@ -123,6 +123,20 @@ def test_on_a_phone_the_pages_fold_out_of_the_menu_without_script(browser: Brows
     context.close()
 
 
+def test_what_is_in_order_is_folded_on_a_phone_and_shown_where_there_is_room(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(address + "/fleet")
+    table = page.locator("#even table")
+    assert table.is_hidden()
+    page.locator("#even summary").click()
+    assert table.is_visible()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.reload()
+    assert table.is_visible()
+    assert page.locator("#even summary").is_hidden()
+    page.close()
+
+
 def test_a_form_without_script_narrows_the_page(browser: Browser, address: str) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

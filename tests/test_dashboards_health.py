@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,23 @@ def test_the_page_says_what_is_wrong_and_shows_a_strangers_text_as_text(store: S
     assert "&lt;script&gt;" in page
     assert "1 not accounted for" in page
     assert HOSTILE not in page
+
+
+def test_what_is_as_it_should_be_is_folded_behind_what_is_not(store: Store) -> None:
+    lost = entry("loses", received=10, stored=9, rejected=1, reasons=[{"reason": "no trace id", "items": 1}])
+    wrong = diagnosis(ledger=[entry("whole", received=7, stored=7), lost])
+    page = health.draw(Asked(StoreReader(store), {}, NOW, path="/health", house=MadeHouse(wrong)))
+    ledger = page.split('<section id="ledger">')[1].split("</section>")[0]
+    shown, _, folded = ledger.partition('<details id="ledger-fine" class="fold">')
+    assert (">loses<" in shown, ">whole<" in shown, ">whole</th>" in folded) == (True, False, True)
+    assert "<summary>Adds up, and nothing was lost: 1</summary>" in folded
+
+
+def test_history_on_its_way_is_no_data_that_stopped_coming() -> None:
+    came = diagnosis(senders=[{"sender": "here", "said": "", "newest_arrival_at": NOW.isoformat(), "newest_end_at": NOW.isoformat()}])
+    old = NOW - timedelta(hours=5)
+    assert problems(came, QUIET_STATE, QUIET_STORAGE, [], old, NOW) == []
+    assert [one.css for one in problems(diagnosis(), QUIET_STATE, QUIET_STORAGE, [], old, NOW)] == ["bad"]
 
 
 def test_without_a_server_the_page_says_that_it_needs_one(store: Store) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from dashboards import health_coverage, health_problems, health_rows, templating, theme
+from dashboards.arriving import is_loading
 from dashboards.figure import Sql
 from dashboards.page import Asked, Page
 from queries import files
 
 EXAMPLES = 3
+SHOWN_SUSPICIONS = 30
 Told = Mapping[str, Any]
 
 
@@ -42,11 +44,14 @@ def draw(asked: Asked) -> str:
         told=told,
         made=f"{made_at:%H:%M:%S} UTC",
         stored=f"{stored_at:%H:%M:%S} UTC",
+        is_loading=is_loading(newest_at, health_problems.seen_at(told), now),
         newest=theme.age((now - newest_at).total_seconds()) if newest_at else "no data",
-        ledger=health_rows.ledger(told["ledger"]),
+        ledger=_halves(health_rows.ledger(told["ledger"]), lambda row: bool(row["gap"] or row["rejected"] or row["dropped"])),
         sums=health_rows.sums(told["ledger"]),
-        senders=health_rows.senders(told["senders"], now),
-        scrapes=health_rows.scrapes(told["scrapes"], now),
+        senders=_halves(health_rows.senders(told["senders"], now), lambda row: bool(row["said"])),
+        scrapes=_halves(health_rows.scrapes(told["scrapes"], now), lambda row: bool(row["is_failing"])),
+        suspicions=_halves(told["suspicions"][:SHOWN_SUSPICIONS], lambda row: row["severity"] != "noted"),
+        sampling=_halves(told["sampling"], lambda row: row["state"] != "whole"),
         dialects=dialects,
         quarantine=health_rows.quarantine(told["quarantine"], examples, now),
         examples_sql=Sql(aside, {**period, "examples": EXAMPLES}),
@@ -57,6 +62,11 @@ def draw(asked: Asked) -> str:
         state=state,
         deploys=_deploys(asked, now),
     )
+
+
+def _halves(rows: Sequence[Told], is_wrong: Callable[[Told], bool]) -> dict[str, Sequence[Told]]:
+    """The rows, those that need a look, and those that need none: on a phone these are folded."""
+    return {"all": rows, "wrong": [row for row in rows if is_wrong(row)], "fine": [row for row in rows if not is_wrong(row)]}
 
 
 def _deploys(asked: Asked, now: datetime) -> list[dict[str, Any]]:
