@@ -96,12 +96,15 @@ def _sources(told: Told) -> Iterator[Problem]:
     for row in told["senders"]:
         if row["said"]:
             yield Problem("warn", f"{row['sender']}: {row['said']}", "freshness")
+    failing: dict[str, list[str]] = {}
     for row in told["scrapes"]:
         if row["is_failing"]:
-            yield Problem("warn", f"{row['sender']}: {row['reason']}", "freshness")
-    for row in told["replicas"]:
-        if row["stands"] == "silent":
-            yield Problem("warn", f"{row['replica'] or 'a replica without a name'} is silent: no request in the last hour", "freshness")
+            failing.setdefault(row["reason"], []).append(row["sender"])
+    for reason, senders in failing.items():
+        yield Problem("warn", f"{_listed(senders)}: {reason}", "freshness")
+    if silent := [row["replica"] or "a replica without a name" for row in told["replicas"] if row["stands"] == "silent"]:
+        are = "is" if len(set(silent)) == 1 else "are"
+        yield Problem("warn", f"{_listed(silent)} {are} silent: no request in the last hour", "freshness")
     for row in told["sampling"]:
         if row["state"] in ("sampled", "few"):  # with more spans than the counter counts nothing is missing
             share = theme.percent(row["fraction"])

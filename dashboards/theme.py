@@ -32,6 +32,7 @@ LIGHT: Final[dict[str, str]] = {
 CHART_WIDTH_PX: Final = 400
 CHART_HEIGHT_PX: Final = 168
 
+DUST: Final = 1e-9
 _SPACE: Final = "\N{NO-BREAK SPACE}"  # between a number and its unit
 _AXIS: Final[dict[str, Any]] = {
     "labelColor": MUTED,
@@ -104,7 +105,8 @@ def shown(value: float | None, unit: str) -> str:
 
 
 def percent(ratio: float) -> str:
-    """`0.153` as `15.3 %`; whole percents from 20 on."""
+    """`0.153` as `15.3 %`; whole percents from 20 on; what is left of sums that should be 0 is 0."""
+    ratio = 0.0 if abs(ratio) < DUST else ratio
     return f"{_minus(f'{100 * ratio:.0f}' if abs(ratio) >= 0.2 else f'{100 * ratio:.3g}')}{_SPACE}%"
 
 

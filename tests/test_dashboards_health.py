@@ -55,6 +55,13 @@ def test_doubts_of_several_replicas_are_one_problem() -> None:
     assert [one.text for one in found] == ["kv_transfer_s of a, b, c and 1 more is suspect: 900 GB/s"]
 
 
+def test_targets_that_fail_alike_are_one_problem_and_so_are_replicas_that_fell_silent() -> None:
+    scrapes = [{"sender": f"s{n}", "is_failing": True, "reason": "answered 503" if n < 5 else "refused"} for n in range(6)]
+    silent = [replica(name, 0) | {"stands": "silent"} for name in "ab"]
+    found = [one.text for one in told(diagnosis(scrapes=scrapes, replicas=silent))]
+    assert found == ["s0, s1, s2 and 2 more: answered 503", "s5: refused", "a, b are silent: no request in the last hour"]
+
+
 def test_coverage_of_a_dialect_weighs_replicas_by_their_requests() -> None:
     columns = [[column("queue_s", "partial", share, "say it")] for share in (0.2, 0.6)]
     found = dialects(diagnosis(replicas=[replica("a", 30, columns=columns[0]), replica("b", 10, columns=columns[1])]))

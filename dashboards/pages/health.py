@@ -14,6 +14,7 @@ from queries import files
 
 EXAMPLES = 3
 SHOWN_SUSPICIONS = 30
+FIRST_WRONG = 3
 Told = Mapping[str, Any]
 
 
@@ -65,8 +66,9 @@ def draw(asked: Asked) -> str:
 
 
 def _halves(rows: Sequence[Told], is_wrong: Callable[[Told], bool]) -> dict[str, Sequence[Told]]:
-    """The rows, those that need a look, and those that need none: on a phone these are folded."""
-    return {"all": rows, "wrong": [row for row in rows if is_wrong(row)], "fine": [row for row in rows if not is_wrong(row)]}
+    """The rows, of those that need a look the first and the others, and those that need none: on a phone all but the first are folded."""
+    wrong, fine = [row for row in rows if is_wrong(row)], [row for row in rows if not is_wrong(row)]
+    return {"all": rows, "wrong": wrong[:FIRST_WRONG], "more": wrong[FIRST_WRONG:], "fine": fine}
 
 
 def _deploys(asked: Asked, now: datetime) -> list[dict[str, Any]]:
