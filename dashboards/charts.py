@@ -218,7 +218,7 @@ def _chart(rows: str) -> alt.Chart:
 
 
 def _time() -> alt.X:
-    return alt.X("t:T", scale=alt.Scale(type="utc"), title=None, axis=alt.Axis(labelExpr=_TIME_LABEL))
+    return alt.X("t:T", scale=alt.Scale(type="utc"), title="UTC", axis=alt.Axis(labelExpr=_TIME_LABEL, titleAnchor="end", titlePadding=0))
 
 
 def _y(axis: Axis, column: str = "y") -> alt.Y:
