@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import polars as pl
 import pytest
 from dashboards_rows import FLEETS, HOSTILE, NOTICE, NOW, Fleet, StoreReader
 
-from dashboards import flips, segment_charts, standing
+from dashboards import flips, notice_evidence, segment_charts, standing
 from dashboards.arriving import Arriving
 from dashboards.charts import Period
 from dashboards.choice import choice
@@ -227,12 +228,21 @@ def test_a_flip_says_why_and_what_to_do(html: str) -> None:
     assert '<details id="why-chosen" class="todo">' in html
     assert "Drain one replica." in text
     assert "restart without --speculative-config" in text
-    assert "decode, memory bandwidth, tpot_s: weights are read" in text
-    assert "harm, net_itl_gain below 0 for 3 blocks: a loss" in text
-    assert "failure mode, ttft_s above 1.25 times control for 3 blocks: felt" in text
+    text = " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).replace("\N{NO-BREAK SPACE}", " ").split())
+    assert text.count("Turn off when") == html.count('<h3>Why: the causal chain</h3>')
+    assert "decode, memory bandwidth, Time per output token: weights are read" in text
+    assert "Turn off when harm, Net ITL gain below 0 % for 3 blocks: a loss" in text
+    assert "or failure mode, Time to first token above 1.25 times control for 3 blocks: felt" in text
     assert "select count(*) from requests where model = $model" in text
     assert '"model": "llama-3.3-70b"' in text
     assert 'href="api/flips?flip_id=f2"' in html
+
+
+def test_what_a_flip_costs_names_the_time_that_it_is_of() -> None:
+    impact = {"since": "2026-03-02T09:30:00Z", "until": "2026-03-02T10:50:00Z", "lost_s_per_1k_requests": 7860.0}
+    told = notice_evidence.urgency({"impact": impact}).replace("\N{NO-BREAK SPACE}", " ")
+    assert told == "From 09:30 to 10:50 UTC: 7.86 s longer each"
+    assert notice_evidence.urgency({"impact": None}) == ""
 
 
 def test_a_lever_that_came_back_is_not_to_be_turned_off() -> None:
