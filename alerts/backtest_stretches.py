@@ -21,7 +21,8 @@ MOST_STRETCHES = 1_000  # of a stream: beyond it the last one goes on
 class Stretch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Blocks in a row of which a stream had the same verdict for the same reason; `until` is the end of the last.
 
-    `reason` is that of the last block, `nearest` what came nearest to a limit in one that was kept, in a sentence.
+    `reason` is that of the last block, `nearest` what came nearest to a limit in one that was kept, in a sentence: at `nearest_at`, and
+    `nearest_short` (a gain as ratio) short of it.
     """
 
     verdict: str
@@ -31,6 +32,8 @@ class Stretch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     blocks: int
     reason: str
     nearest: str = ""
+    nearest_at: datetime | None = None
+    nearest_short: float | None = None
 
 
 class Limit(NamedTuple):
@@ -40,6 +43,15 @@ class Limit(NamedTuple):
     effect: str
     gain: float
     above: bool
+
+
+class Nearest(NamedTuple):
+    """How near a kept lever came to a limit: by how much the gain is short of it (below 0: past), and in the block that ends at `until`."""
+
+    short: float
+    limit: Limit
+    effect: Effect
+    until: datetime
 
 
 def limits(policy: Policy) -> tuple[Limit, ...]:
@@ -59,7 +71,7 @@ class Stretches:
     def __init__(self) -> None:
         self._done: list[Stretch] = []
         self._open: Stretch | None = None
-        self._nearest: tuple[float, Limit, Effect] | None = None
+        self._nearest: Nearest | None = None
 
     def add(self, played: Played, known: Sequence[Limit]) -> None:
         """Takes one judgment in."""
@@ -72,34 +84,35 @@ class Stretches:
             self._close()
             self._open = Stretch(verdict=said.verdict, reason_code=said.reason_code, since=until, until=until, blocks=1, reason=said.reason)
         if said.verdict == "keep" and played.effects is not None:
-            self._approach(played.effects, known)
+            self._approach(played.effects, known, until)
 
     def told(self) -> tuple[Stretch, ...]:
         """All of them, the last one up to now."""
         return (*self._done, *self._last())
 
     def _last(self) -> tuple[Stretch, ...]:
-        return () if self._open is None else (msgspec.structs.replace(self._open, nearest=_sentence(self._nearest)),)
+        if self._open is None or self._nearest is None:
+            return () if self._open is None else (self._open,)
+        near = self._nearest
+        return (msgspec.structs.replace(self._open, nearest=_sentence(near), nearest_at=near.until, nearest_short=near.short),)
 
     def _close(self) -> None:
         self._done += self._last()
         self._open, self._nearest = None, None
 
-    def _approach(self, effects: Effects, known: Sequence[Limit]) -> None:
+    def _approach(self, effects: Effects, known: Sequence[Limit], until: datetime) -> None:
         for limit in known:
             effect = effects.get(limit.effect)
             if effect is None or effect.gain is None:
                 continue
             short = limit.gain - effect.gain if limit.above else effect.gain - limit.gain
-            if self._nearest is None or short < self._nearest[0]:
-                self._nearest = short, limit, effect
+            if self._nearest is None or short < self._nearest.short:
+                self._nearest = Nearest(short, limit, effect, until)
 
 
-def _sentence(nearest: tuple[float, Limit, Effect] | None) -> str:
+def _sentence(nearest: Nearest) -> str:
     """`nearest to harm: net ITL, gain -1.4 %, 0.6 points short of the limit of -2 %`."""
-    if nearest is None:
-        return ""
-    short, limit, effect = nearest
+    short, limit, effect, _ = nearest
     named = f"nearest to {kind_of(limit.trigger)}: {wording.label(effect.metric)}, gain {_percent(effect.gain or 0.0)} %"
     bound = f"the limit of {_percent(limit.gain)} %"
     if short > 0:

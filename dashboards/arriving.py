@@ -16,7 +16,7 @@ WHERE_TO_SEND = "send OTLP traces to the addresses that leverwatch serve printed
 
 @dataclass(frozen=True)
 class Arriving:
-    """Stored spans, those of the last minute, requests, and the newest span end seen (None: nothing came yet)."""
+    """Stored spans, those of the last minute, requests, the newest span end seen, and when anything last came (None: nothing came yet)."""
 
     spans: int
     spans_last_minute: int
@@ -24,6 +24,7 @@ class Arriving:
     senders: int
     newest_at: datetime | None
     now: datetime
+    seen_at: datetime | None = None
 
     @property
     def age_s(self) -> float | None:
@@ -36,12 +37,17 @@ class Arriving:
         return "no data" if self.age_s is None else theme.age(self.age_s)
 
     @property
+    def is_loading(self) -> bool:
+        """Whether what ended long ago is on its way right now: history, that is, and no sender that fell silent."""
+        return is_loading(self.newest_at, self.seen_at, self.now)
+
+    @property
     def css(self) -> str:
-        """How fresh the data is: good, warn or bad."""
+        """How fresh the data is: good, warn or bad; quiet while history comes."""
         if self.age_s is None:
             return "warn"
         if self.age_s > BEHIND_S:
-            return "bad"
+            return "quiet" if self.is_loading else "bad"
         return "good" if self.age_s <= FRESH_S else "warn"
 
     @property
@@ -52,6 +58,8 @@ class Arriving:
         if self.css == "good":
             return f"live: spans end {self.age} ago at the newest"
         at = theme.clock(self.newest_at, self.now)
+        if self.is_loading:
+            return f"history is loading, so far up to {at}"
         return f"behind: the newest span ended at {at}" if self.css == "warn" else f"stale: nothing newer than {at} has arrived"
 
     @property
@@ -63,7 +71,14 @@ class Arriving:
 def arriving(reader: Reader, now: datetime) -> Arriving:
     """Asks the store."""
     row = reader.frame(files.question("page_arriving"), {"minute_ago": now - timedelta(minutes=1)}).row(0, named=True)
-    return Arriving(row["spans"], row["spans_last_minute"], row["requests"], row["senders"], row["newest_at"], now)
+    return Arriving(row["spans"], row["spans_last_minute"], row["requests"], row["senders"], row["newest_at"], now, row["seen_at"])
+
+
+def is_loading(newest_at: datetime | None, seen_at: datetime | None, now: datetime) -> bool:
+    """Whether the newest data ended long ago while data came within the last minute."""
+    if newest_at is None or seen_at is None:
+        return False
+    return (now - newest_at).total_seconds() > BEHIND_S and (now - seen_at).total_seconds() <= FRESH_S
 
 
 def newest(reader: Reader, now: datetime) -> datetime:

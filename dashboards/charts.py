@@ -37,6 +37,15 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A moment on a chart with what was then; a decision is seen as such, what it dates from is muted."""
+
+    at: datetime
+    text: str
+    is_decision: bool = True
+
+
+@dataclass(frozen=True)
 class Period:
     """What the time axis of every chart of a page covers."""
 
@@ -92,17 +101,19 @@ def lines(key: str, title: str, series: Sequence[Series], axis: Axis, note: str,
     )
 
 
-def interval(
-    key: str, title: str, band: Sequence[GainPoint], flips: Sequence[datetime], note: str, period: Period, step: timedelta
-) -> Figure:
-    """A gain with its interval over time, the line of no gain, and a rule at each flip; clipped at `CLIP`, and saying so."""
+def interval(key: str, title: str, band: Sequence[GainPoint], turns: Sequence[Mark], note: str, period: Period, step: timedelta) -> Figure:
+    """A gain with its interval over time, the line of no gain, and a rule at each mark; clipped at `CLIP`, and saying so."""
     if not band:
         return Figure(key, title, note)
     held = {t: values for t, *values in band}
     times = _broken([(t, 0.0) for t in held], step)[-MOST_ROWS:]
     rows = [{"t": _iso(t), **_clipped(held[t] if known is not None else (None, None, None))} for t, known in times]
     cut = [t for t, values in held.items() if any(v is not None and abs(v) > CLIP for v in values)]
-    marks = {"flips": [{"t": _iso(at)} for at in flips], "clipped": [{"t": _iso(at), "y": 100 * CLIP} for at in cut[:1]]}
+    names = {"decided": [one for one in turns if one.is_decision], "dated": [one for one in turns if not one.is_decision]}
+    marks: dict[str, list[dict[str, Any]]] = {
+        name: [{"t": _iso(one.at), "text": one.text} for one in listed] for name, listed in names.items()
+    }
+    marks |= {"clipped": [{"t": _iso(at), "y": 100 * CLIP} for at in cut[:1]]}
     svg = drawn(_interval_spec(), json.dumps({"rows": rows, "zero": [{"y": 0}], "period": period.rows, **marks}))
     said = f"{note} Clipped at \N{PLUS-MINUS SIGN}{theme.percent(CLIP)} in {len(cut)} of {len(held)} points." if cut else note
     series = [Series("gain", theme.TREATED, [(t, v, 0) for t, v, _, _ in band])]
@@ -148,9 +159,14 @@ def _interval_spec() -> str:
     drawn += base.mark_line(color=theme.TREATED).encode(y="y:Q")
     drawn += base.mark_point(filled=True, size=14, color=theme.TREATED).encode(y="y:Q")
     drawn += _chart("clipped").mark_text(align="left", dx=4, dy=6, text="clipped").encode(x=_time(), y="y:Q")
-    marks = _chart("flips").encode(x=_time())
-    drawn += marks.mark_rule(color=theme.BAD, strokeDash=[4, 3], strokeWidth=1.5)
-    return _spec(drawn + marks.mark_text(color=theme.BAD, align="right", dx=-4, y=8, fontWeight="bold", text="flip"))
+    return _spec(drawn + _marks("dated", theme.MUTED, theme.CHART_HEIGHT_PX - 8) + _marks("decided", theme.BAD, 8))
+
+
+def _marks(name: str, color: str, y_px: int) -> Any:
+    """A rule at each mark, and beside it what was then."""
+    marks = _chart(name).encode(x=_time())
+    rules = marks.mark_rule(color=color, strokeDash=[4, 3], strokeWidth=1.5)
+    return rules + marks.mark_text(color=color, align="right", dx=-4, y=y_px, fontWeight="bold").encode(text="text:N")
 
 
 def _whole_period() -> Any:
@@ -202,7 +218,7 @@ def _chart(rows: str) -> alt.Chart:
 
 
 def _time() -> alt.X:
-    return alt.X("t:T", scale=alt.Scale(type="utc"), title=None, axis=alt.Axis(labelExpr=_TIME_LABEL))
+    return alt.X("t:T", scale=alt.Scale(type="utc"), title="UTC", axis=alt.Axis(labelExpr=_TIME_LABEL, titleAnchor="end", titlePadding=0))
 
 
 def _y(axis: Axis, column: str = "y") -> alt.Y:

@@ -86,6 +86,15 @@ def presets(chosen: Choice, values: Values) -> list[Preset]:
     return found
 
 
+def pooled(chosen: Choice, values: Values) -> str:
+    """That a usual comparison takes all models together where the URL names none, and there are several; empty else."""
+    models = len(values.get("model", []))
+    if "model" in chosen.keys or models < 2:
+        return ""
+    said = f"These take all {models} models together: another mix of models can look like an effect."
+    return f"{said} Choose a model above to compare like with like."
+
+
 def replicas(chosen: Choice, values: Values) -> list[Preset]:
     """One replica against the others."""
     return [_preset(replica, chosen, **{"a.replica": replica}) for replica in values.get("replica", [])[:PRESET_REPLICAS]]

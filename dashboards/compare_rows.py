@@ -1,4 +1,4 @@
-"""The ranked keys of a comparison in, rows for reading out: levers first, then what differs most; and both charts."""
+"""The ranked keys of a comparison in, rows for reading out: other levers first, then what differs most; and both charts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from pipeline.metrics import by_name
 from queries import explain, explain_shown
 
 CHARTED = 14
-DEFINES = "defines the sets"
+NATURES = ("defines the sets", "what ")  # how the notes begin of what differs by what the sets are
+BY_CHANCE = "no more than chance"
+MIXED = 0.05  # the distance beyond chance from which on a difference of traffic is said first
+MIX_KEYS = {"model": "models", "hardware": "hardware", "topology": "topologies", "input_bucket": "prompt lengths", "tenant": "tenants"}
+MIX_KEYS |= {"route": "routes", "temperature_bucket": "temperatures"}
 _UNITS = (("_bytes_per_s", "bytes/s"), ("_s", "s"), ("_bytes", "bytes"), ("_tokens", "tokens"))
 _RATIOS = ("kv_usage", "communication_fraction")
 
@@ -39,6 +43,16 @@ class Row:
     told: Mapping[str, Any]
     sql: Sql
 
+    @property
+    def is_by_nature(self) -> bool:
+        """Whether the sets differ in it by what they are: it defines them, or their lever does it by itself."""
+        return self.note.startswith(NATURES)
+
+    @property
+    def tells(self) -> bool:
+        """Whether it is an answer: more than chance, and not by what the sets are."""
+        return not self.is_by_nature and not self.note.startswith(BY_CHANCE)
+
 
 def rows(compared: Compared, asked: Comparison, statement: explain.Comparison) -> list[Row]:
     """The keys in the order of the page. `statement`: the comparison as `queries.explain.comparison` makes it."""
@@ -46,6 +60,12 @@ def rows(compared: Compared, asked: Comparison, statement: explain.Comparison) -
         return []
     listed = [_row(told, asked, statement) for told in compared.rows.iter_rows(named=True)]
     return sorted(listed, key=lambda row: not row.is_lever)
+
+
+def mixed(listed: Sequence[Row]) -> list[str]:
+    """By which keys that were known before a request was treated the sets hold other traffic, in words, the most unlike first."""
+    unlike = [row for row in listed if row.key in MIX_KEYS and row.tells and row.difference >= MIXED]
+    return [f"{MIX_KEYS[row.key]} ({row.condition}: {row.shares})" for row in sorted(unlike, key=lambda row: -row.difference)]
 
 
 def _row(told: Mapping[str, Any], asked: Comparison, statement: explain.Comparison) -> Row:
@@ -101,7 +121,7 @@ def _signed(value: float, unit: str) -> str:
 
 def figures(compared: Compared, listed: Sequence[Row], waits: str) -> list[Figure]:
     """What differs most, as shares of the sets; and by how much the means of numbers differ, with intervals."""
-    telling = [row for row in listed if not row.note]
+    telling = [row for row in listed if row.tells]
     return [_distances(telling, compared, waits), _means(telling, compared, waits)]
 
 

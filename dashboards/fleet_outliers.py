@@ -1,16 +1,17 @@
-"""The replicas of a pool in numbers, who stands out from the others out: in words, with the interval of what was counted."""
+"""Replicas that are peers in numbers, who stands out from the others out: in words, with the interval of what was counted."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
 from dashboards import theme
+from dashboards.fleet_peers import ENOUGH
 
-HOT = 1.25  # times the mean of its pool's replicas, at the lower end of the interval
+HOT = 1.25  # times the mean of the replicas that are alike, at the lower end of the interval
 FEW = 100  # requests below which a replica is not compared
 Z = 1.96
 LONG_QUEUE_S, FULL, PREEMPTED = 0.1, 0.9, 10.0
@@ -19,7 +20,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Load:
-    """A replica's requests over the mean of its pool's, with the 95 % interval that such a count has by chance; None: it stands alone."""
+    """A replica's requests over the mean of all that are alike, with the 95 % interval that such a count has by chance."""
 
     of_mean: float
     low: float
@@ -41,27 +42,35 @@ class Outlier:
     css: str = "warn"
 
 
-def load(requests: int, pool: Sequence[int]) -> Load | None:
-    """A replica's load among the counts of its pool, its own included."""
-    mean = sum(pool) / max(len(pool), 1)
-    if len(pool) < 2 or not mean:
+def load(requests: int, alike: Sequence[int]) -> Load | None:
+    """A replica's load among the counts of those that are alike, its own included; None: it stands alone."""
+    mean = sum(alike) / max(len(alike), 1)
+    if len(alike) < 2 or not mean:
         return None
     spread = Z * math.sqrt(max(requests, 1))
     low, high = max(0.0, requests - spread) / mean, (requests + spread) / mean
-    return Load(requests / mean, low, high, low > HOT and sum(pool) >= FEW)
+    return Load(requests / mean, low, high, low > HOT and sum(alike) >= FEW)
 
 
-def outliers(row: Row, pool: Sequence[Row], load: Load | None) -> list[Outlier]:
-    """What is odd of a replica beside the others of its pool; each row has the columns of a report."""
+def outliers(row: Row, alike: Sequence[Row], load: Load | None) -> list[Outlier]:
+    """What is odd of a replica beside its peers, `alike` with itself; each row has the columns of a report.
+
+    What is held against fewer than `ENOUGH` peers says so.
+    """
     if row["requests"] < FEW:
         return []
-    others = [one for one in pool if one is not row and one["requests"] >= FEW]
-    return [*_load(load, len(pool)), *_errors(row, others), *_queue(row, others), *_cache(row, others), *_memory(row), *_link(row)]
+    others = [one for one in alike if one is not row and one["requests"] >= FEW]
+    held = [*_load(load, len(alike)), *_errors(row, others), *_queue(row, others), *_cache(row, others)]
+    peers = len(alike) - 1
+    if peers < ENOUGH:
+        few = f"; it has {'one peer' if peers == 1 else f'{peers} peers'} alone, so this may be chance"
+        held = [replace(one, text=f"{one.text}{few}") for one in held]
+    return [*held, *_memory(row), *_link(row)]
 
 
 def _load(load: Load | None, replicas: int) -> Iterator[Outlier]:
     if load is not None and load.is_hot:
-        yield Outlier("hot", f"gets {load.of_mean:.2f} times the mean of its {replicas} replicas ({load.interval})")
+        yield Outlier("hot", f"gets {load.of_mean:.2f} times the mean of {replicas} replicas alike ({load.interval})")
 
 
 def _errors(row: Row, others: Sequence[Row]) -> Iterator[Outlier]:
@@ -74,7 +83,7 @@ def _errors(row: Row, others: Sequence[Row]) -> Iterator[Outlier]:
     more = row["error_rate"] - rest
     if more > 0.005 and more > 3 * deviation:
         low, high = more - Z * deviation, more + Z * deviation
-        said = f"{theme.percent(row['error_rate'])} of its requests fail, {theme.percent(rest)} elsewhere in its pool"
+        said = f"{theme.percent(row['error_rate'])} of its requests fail, {theme.percent(rest)} at its peers"
         yield Outlier("errors", f"{said} ({theme.percent(low)} to {theme.percent(high)} more)", "bad")
 
 

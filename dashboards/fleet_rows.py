@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboards import theme
+from dashboards import fleet_spread, theme
 from dashboards.choice import Choice, details
 from dashboards.fleet_outliers import Load, Outlier, load, outliers
+from dashboards.fleet_peers import POOL, Group, groups
 from pipeline.metrics import Metric, by_name
 
-POOL = ("model", "hardware", "topology")
 # What the table shows of each replica: the metric, and the column of the report that is shown (a percentile's, or its own).
 COLUMNS: tuple[tuple[str, str], ...] = (
     ("requests_per_s", "requests_per_s"),
@@ -25,13 +25,12 @@ COLUMNS: tuple[tuple[str, str], ...] = (
     ("error_rate", "error_rate"),
 )
 LINK = (("kv_transfer_bytes_per_s", "kv_transfer_bytes_per_s"), ("interconnect_efficiency", "interconnect_efficiency"))
-METRICS = tuple(name for name, _ in (*COLUMNS, *LINK))
-SPREADS = ("request_load_spread", "output_load_spread", "affinity_load_spread")
+METRICS = (*(name for name, _ in (*COLUMNS, *LINK)), fleet_spread.NEEDS)
 UNITS = ("s", "ratio", "bytes/s")  # those that a number is shown with; others stand in the heading
 Row = Mapping[str, Any]
 NOT_HEARD: Row = {
     **dict.fromkeys(("engine", "engine_version", "levers", "arms", "running", "waiting", "kv_usage")),
-    **dict.fromkeys(("answered", "prefilled", "versions"), 0),
+    **dict.fromkeys(("answered", "pairs", "prefilled", "versions"), 0),
 }
 
 
@@ -65,6 +64,12 @@ class Replica:
     odd: list[Outlier]
     now: Row
     url: str
+    group: Group | None = None
+
+    @property
+    def peers(self) -> str:
+        """How many it is compared with, in words."""
+        return self.group.words if self.group else "no peer"
 
     @property
     def role(self) -> str:
@@ -78,7 +83,7 @@ class Replica:
 
     @property
     def details(self) -> list[str]:
-        """The keys of its pool in words."""
+        """What it serves, in words."""
         return [self.keys.get("model") or "model unknown", *details(self.keys)]
 
     @property
@@ -89,13 +94,11 @@ class Replica:
         return [f"{name.replace('_', ' ')}: {', '.join(filter(None, both))}" for name, both in sorted(told.items())]
 
 
-def replicas(report: Sequence[Row], now: Sequence[Row], chosen: Choice) -> list[Replica]:
-    """Every replica that had requests in the period or is heard now."""
-    pools: dict[tuple[Any, ...], list[Row]] = {}
-    for row in (one for one in report if one["replica"] is not None):
-        pools.setdefault(_pool(row), []).append(row)
+def replicas(report: Sequence[Row], by_prompt: Sequence[Row], now: Sequence[Row], chosen: Choice) -> list[Replica]:
+    """Every replica that had requests in the period or is heard now; `by_prompt` is the report by input bucket too."""
+    alike = {id(row): group for group in groups(report, by_prompt, now) for row in group.rows}
     heard = {row["replica"]: row for row in now}
-    found = [_replica(row, pools.get(_pool(row), []), heard.get(row["replica"], NOT_HEARD), chosen) for row in report]
+    found = [_replica(row, alike.get(id(row)), heard.get(row["replica"], NOT_HEARD), chosen) for row in report]
     known = {row["replica"] for row in report}
     found += [_silent(row, chosen) for row in now if row["replica"] not in known and _is_chosen(row, chosen)]
     return sorted(found, key=_order)
@@ -108,13 +111,13 @@ def value(row: Row, name: str, column: str) -> Value:
     return Value(metric, held, theme.shown(held, metric.unit if metric.unit in UNITS else ""), n, row[f"{name}_coverage"], note)
 
 
-def _replica(row: Row, pool: Sequence[Row], now: Row, chosen: Choice) -> Replica:
-    share = load(row["requests"], [one["requests"] for one in pool]) if row["replica"] is not None else None
-    odd = outliers(row, pool, share) if row["replica"] is not None else []
+def _replica(row: Row, group: Group | None, now: Row, chosen: Choice) -> Replica:
+    share = load(row["requests"], [one["requests"] for one in group.rows]) if group else None
+    odd = outliers(row, group.rows, share) if group else []
     keys = {key: row[key] for key in POOL}
     values, link = ([value(row, *pair) for pair in pairs] for pairs in (COLUMNS, LINK))
     name = row["replica"] or "no replica named"
-    return Replica(name, keys, row["requests"], share, values, link, odd, now, _address(chosen, row["replica"]))
+    return Replica(name, keys, row["requests"], share, values, link, odd, now, _address(chosen, row["replica"]), group)
 
 
 def _silent(row: Row, chosen: Choice) -> Replica:
@@ -130,10 +133,6 @@ def _address(chosen: Choice, replica: str | None) -> str:
 def _order(replica: Replica) -> tuple[Any, ...]:
     worst = 0 if replica.css == "bad" else 1 if replica.odd else 2 if replica.requests else 3
     return worst, -len(replica.odd), -(replica.load.of_mean if replica.load else 0.0), -replica.requests, replica.name
-
-
-def _pool(row: Row) -> tuple[Any, ...]:
-    return tuple(row[key] for key in POOL)
 
 
 def _is_chosen(row: Row, chosen: Choice) -> bool:

@@ -12,6 +12,7 @@ from dashboards import theme
 from dashboards.choice import title
 from dashboards.notice_steps import Steps, steps
 from dashboards.reader import Reader
+from dashboards.standing import short
 from queries import files
 
 SHOWN_FLIPS = 12
@@ -43,6 +44,11 @@ class Flip:
     steps: Steps
     is_shadow: bool = False
     deliveries: list[Delivery] = field(default_factory=list)
+
+    @property
+    def short(self) -> str:
+        """The reason's first clause."""
+        return short(self.reason)
 
 
 def newest(

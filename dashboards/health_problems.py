@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from dashboards import theme
-from dashboards.arriving import BEHIND_S
+from dashboards.arriving import BEHIND_S, is_loading
 from dashboards.health_coverage import Dialect
 
 OUTCOMES = ("stored", "duplicate", "rejected", "dropped", "pending")
@@ -34,7 +34,7 @@ def problems(
     found = [
         *_server(state, storage),
         *_ledger(told["ledger"]),
-        *_freshness(newest_at, now),
+        *_freshness(newest_at, seen_at(told), now),
         *_sources(told),
         *_values(told),
         *(
@@ -45,6 +45,11 @@ def problems(
         ),
     ]
     return sorted(found, key=lambda one: _ORDER.index(one.css))
+
+
+def moment(text: str | datetime | None) -> datetime | None:
+    """A time as JSON has it."""
+    return datetime.fromisoformat(text) if isinstance(text, str) else text
 
 
 def difference(row: Told) -> int:
@@ -75,10 +80,15 @@ def _ledger(ledger: Sequence[Told]) -> Iterator[Problem]:
             yield Problem("warn", f"{said}{': ' + why if why else ''}", "ledger")
 
 
-def _freshness(newest_at: datetime | None, now: datetime) -> Iterator[Problem]:
+def seen_at(told: Told) -> datetime | None:
+    """When anything last came from any sender."""
+    return max((at for row in told["senders"] if (at := moment(row["newest_arrival_at"])) is not None), default=None)
+
+
+def _freshness(newest_at: datetime | None, arrived_at: datetime | None, now: datetime) -> Iterator[Problem]:
     if newest_at is None:
         yield Problem("warn", "nothing has arrived yet", "freshness")
-    elif (age_s := (now - newest_at).total_seconds()) > BEHIND_S:
+    elif (age_s := (now - newest_at).total_seconds()) > BEHIND_S and not is_loading(newest_at, arrived_at, now):
         yield Problem("bad", f"the newest data is {theme.age(age_s)} old", "freshness")
 
 
@@ -86,12 +96,15 @@ def _sources(told: Told) -> Iterator[Problem]:
     for row in told["senders"]:
         if row["said"]:
             yield Problem("warn", f"{row['sender']}: {row['said']}", "freshness")
+    failing: dict[str, list[str]] = {}
     for row in told["scrapes"]:
         if row["is_failing"]:
-            yield Problem("warn", f"{row['sender']}: {row['reason']}", "freshness")
-    for row in told["replicas"]:
-        if row["stands"] == "silent":
-            yield Problem("warn", f"{row['replica'] or 'a replica without a name'} is silent: no request in the last hour", "freshness")
+            failing.setdefault(row["reason"], []).append(row["sender"])
+    for reason, senders in failing.items():
+        yield Problem("warn", f"{_listed(senders)}: {reason}", "freshness")
+    if silent := [row["replica"] or "a replica without a name" for row in told["replicas"] if row["stands"] == "silent"]:
+        are = "is" if len(set(silent)) == 1 else "are"
+        yield Problem("warn", f"{_listed(silent)} {are} silent: no request in the last hour", "freshness")
     for row in told["sampling"]:
         if row["state"] in ("sampled", "few"):  # with more spans than the counter counts nothing is missing
             share = theme.percent(row["fraction"])

@@ -8,16 +8,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from dashboards import theme
-from dashboards.health_problems import OUTCOMES, difference
+from dashboards.health_problems import OUTCOMES, difference, moment
 
 SHOWN_DROPS = 12
 Row = dict[str, Any]  # as JSON and frames give them
 Shown = dict[str, Any]
-
-
-def moment(text: str | datetime | None) -> datetime | None:
-    """A time as JSON has it."""
-    return datetime.fromisoformat(text) if isinstance(text, str) else text
 
 
 def ledger(rows: Sequence[Row]) -> list[Shown]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboards import theme
-from pipeline.metrics import judged
+from pipeline.metrics import by_name, judged
 
 _LINKS = (
     ("measured_bottleneck", "Measured bottleneck", "what holds the traffic back"),
@@ -83,7 +83,7 @@ def chain(row: Mapping[str, Any], loaded: str) -> Chain:
 
 def _link(name: str, meaning: str, part: Mapping[str, Any]) -> Link:
     named = [str(part[key]).replace("_", " ") for key in _NAMED if part.get(key)]
-    said = [*named, *([_condition(part)] if part.get("metric") else [])]
+    said = [*named, *([condition(part)] if part.get("metric") else [])]
     if part.get("repeats"):
         said.append(f"{part['repeats']} repeats of the original, none older than {part.get('max_age_days', 0):g} days")
     return Link(name, meaning, ", ".join(said), part.get("because") or "", part.get("source") or "")
@@ -97,14 +97,14 @@ def _thresholds(body: Mapping[str, Any]) -> list[Threshold]:
 
 
 def _threshold(kind: str, one: Mapping[str, Any], then: str) -> Threshold:
-    where = [f"where {_condition(other)}" for other in one.get("where") or []]
+    where = [f"where {condition(other)}" for other in one.get("where") or []]
     source = " ".join(part for part in (one.get("source") or "", one.get("because") or "") if part)
-    return Threshold(kind.replace("_", " "), ", ".join([_condition(one), *where]), then.replace("_", " "), source)
+    return Threshold(kind.replace("_", " "), ", ".join([condition(one), *where]), then.replace("_", " "), source)
 
 
-def _condition(part: Mapping[str, Any]) -> str:
+def condition(part: Mapping[str, Any]) -> str:
     """`TPOT below 64 requests for 3 blocks`."""
-    metric = judged().get(part["metric"])
+    metric = judged().get(part["metric"]) or by_name().get(part["metric"])
     words = [metric.title if metric else str(part["metric"])]
     if part.get("is"):
         words += [part["is"], _limit(part), f"for {part.get('for_blocks', 1)} blocks"]

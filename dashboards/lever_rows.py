@@ -82,7 +82,7 @@ def _row(
         keys,
         verdict,
         bool(stream and stream["shadow"]),
-        standing.gain(effect) if effect and _is_against(effect) else None,
+        standing.gain(effect, now) if effect and _is_against(effect) else None,
         levels,
         counted,
         _evidence(effect, verdict, now, margin),

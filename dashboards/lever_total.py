@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -11,16 +12,17 @@ import polars as pl
 from dashboards import row_charts, theme
 from dashboards.choice import details, title
 from dashboards.figure import Figure, Sql
+from dashboards.short_names import told_apart
 from pipeline.metrics import Metric
 from queries import files
 
-TITLE = "{}: standardized total, pooled and strata, %"
+TITLE = "{}: gain of all segments together and of each alone, %"
 MISLEADS = "Do not read the pooled gain"
-STANDARDIZED, POOLED = "standardized: what counts", "pooled: all requests together"
+STANDARDIZED, POOLED = "standardized: each segment by its usual share", "pooled: all requests thrown together"
 
 
 def figure(row: Mapping[str, Any] | None, why: str, metric: Metric) -> Figure:
-    """The standardized gain with its interval, the pooled one, each stratum's; `why` says why there is no such row."""
+    """The standardized gain with its interval, the pooled one, each segment's; `why` says why there is no such row."""
     named = TITLE.format(metric.title)
     if row is None:
         return Figure("total", named, f"Not available: {why}.", metric=metric)
@@ -45,7 +47,7 @@ def figure(row: Mapping[str, Any] | None, why: str, metric: Metric) -> Figure:
         named,
         _note(row),
         label,
-        row_charts.whiskers(told, "gain, %"),
+        row_charts.whiskers(_short(told), "gain, %"),
         ["what", "gain", "95 % interval"],
         numbers,
         sql,
@@ -57,6 +59,12 @@ def figure(row: Mapping[str, Any] | None, why: str, metric: Metric) -> Figure:
     )
 
 
+def _short(told: Sequence[row_charts.Row]) -> list[row_charts.Row]:
+    """The rows as they are drawn: segments are told apart among themselves."""
+    names = told_apart([one.name for one in told[2:]], row_charts.WHISKER_CHARACTERS)
+    return [*told[:2], *(replace(one, name=name) for one, name in zip(told[2:], names, strict=True))]
+
+
 def warning(row: Mapping[str, Any] | None) -> str:
     """Why the pooled gain is not to be read (Simpson); empty where it may be."""
     return f"{MISLEADS}: {row['note']}." if row and row["is_misleading"] else ""
@@ -64,7 +72,8 @@ def warning(row: Mapping[str, Any] | None) -> str:
 
 def _note(row: Mapping[str, Any]) -> str:
     keys = ", ".join(row["strata_keys"]) or "nothing"
-    said = f"{row['strata']} strata by {keys}, from {row['since']:%H:%M} to {row['until']:%Y-%m-%d %H:%M} UTC, weights fixed before."
+    window = theme.between(row["since"], row["until"], row["until"])
+    said = f"{row['strata']} segments by {keys}, {window}. Standardized: each counts by its share of the requests before that time."
     return f"{said} {row['note'][0].upper()}{row['note'][1:]}." if row["note"] and not row["is_misleading"] else said
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from dashboards import theme
@@ -33,7 +34,7 @@ def evidence(notice: Mapping[str, Any]) -> list[Evidence]:
 
 
 def urgency(notice: Mapping[str, Any]) -> str:
-    """How much traffic it is about, and what that loses meanwhile; empty where the notice does not say."""
+    """How much traffic it is about, and what that loses meanwhile, with the time that this is of; empty where the notice does not say."""
     impact = notice.get("impact") or {}
     named = (("share_of_segment", "of the segment's requests"), ("share_of_all", "of all requests"))
     shares = [f"{theme.percent(impact[name])} {of}" for name, of in named if impact.get(name) is not None]
@@ -46,7 +47,13 @@ def urgency(notice: Mapping[str, Any]) -> str:
         parts.append(each + (f", {theme.shown(lost_hourly, 's')} an hour" if lost_hourly is not None else ""))
     elif lost is not None:
         parts.append("no request takes longer meanwhile")
-    return "; ".join(parts)
+    return f"{_period(impact)}{'; '.join(parts)}" if parts else ""
+
+
+def _period(impact: Mapping[str, Any]) -> str:
+    """`From 09:30 to 10:50 UTC: `, with dates where it is not of one day; empty where the notice does not say."""
+    since, until = (datetime.fromisoformat(impact[name]) if impact.get(name) else None for name in ("since", "until"))
+    return f"From {theme.between(since, until, until)}: " if since and until else ""
 
 
 def served(notice: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from dashboards import lever_chain
 from dashboards.figure import Sql
 
 # The causal chain in the order in which it is told. Older notices may lack a part.
@@ -21,6 +22,7 @@ _PARTS = {
     "re_enable_when": "Turn on again when",
     "quality_gate": "Quality gate",
 }
+ALSO = "or"
 _NAMED = ("phase", "resource", "budget", "kind", "suite")
 
 
@@ -44,7 +46,7 @@ def steps(flip_id: str, notice: Mapping[str, Any], state_after: str) -> Steps:
     chain = notice.get("causal_chain") or {}
     rollback = (notice.get("rollback") or {}).get("steps") or []
     return Steps(
-        [(words, part) for name, words in _PARTS.items() for part in _parts(chain.get(name))],
+        [said for name, words in _PARTS.items() for said in _parts(words, chain.get(name))],
         list(rollback) if is_off else [],
         [(command["engine"], command["text"]) for command in notice.get("commands") or []] if is_off else [],
         query.get("sql", ""),
@@ -54,31 +56,14 @@ def steps(flip_id: str, notice: Mapping[str, Any], state_after: str) -> Steps:
     )
 
 
-def _parts(part: Any) -> list[str]:
+def _parts(words: str, part: Any) -> list[tuple[str, str]]:
+    """A part of the chain, or each of several: what it is stands before the first alone."""
     listed = part if isinstance(part, list) else [part] if part else []
-    return [_words(one) for one in listed]
+    return [(words if not place else ALSO, _words(one)) for place, one in enumerate(listed)]
 
 
 def _words(part: Mapping[str, Any]) -> str:
-    """`batch_at_admission below 64 requests for 3 blocks: because`."""
+    """`Batch at admission below 64 requests for 3 blocks: because`."""
     named = [str(part[name]).replace("_", " ") for name in _NAMED if part.get(name)]
-    said = ", ".join([*named, *_condition(part)])
+    said = ", ".join([*named, *([lever_chain.condition(part)] if part.get("metric") else [])])
     return ": ".join(text for text in (said, part.get("because") or part.get("source") or "") if text)
-
-
-def _condition(part: Mapping[str, Any]) -> list[str]:
-    if not part.get("metric"):
-        return []
-    words = [part["metric"]]
-    if part.get("is"):
-        words += [part["is"], _limit(part), f"for {part.get('for_blocks', 1)} blocks"]
-    elif part.get("minimum_gain") is not None:
-        words.append(f"above {part['minimum_gain']:g}")
-    return [" ".join(words)]
-
-
-def _limit(part: Mapping[str, Any]) -> str:
-    if part.get("relative_to_control") is not None:
-        return f"{part['relative_to_control']:g} times control"
-    unit = part.get("unit") or ""
-    return f"{part.get('threshold') or 0:g} {'' if unit == 'ratio' else unit}".strip()

@@ -18,6 +18,7 @@ FIRST = timedelta(hours=24)  # what is looked through before everything is
 AROUND = timedelta(minutes=5)  # of a request, in which its spans lie
 SEGMENT_OF = timedelta(minutes=15)  # before and behind it, whose requests are its company
 EXAMPLES_OF, EXAMPLES = timedelta(hours=1), 5
+DEFAULT_SINCE = "1h"  # what is listed of a longer period is its last hour
 LONGEST_ID = 300
 EVER = datetime.min.replace(year=1970).astimezone()
 Row = Mapping[str, Any]

@@ -13,10 +13,13 @@ from markupsafe import Markup
 
 from dashboards import theme
 from dashboards.charts import drawn
+from dashboards.short_names import told_apart
 
 MOST_ROWS = 30
 ROW_PX = 38
 NAME_CHARACTERS = 62  # what the width of a chart has room for
+CLIPPED = " (clipped)"
+WHISKER_CHARACTERS = NAME_CHARACTERS - len(CLIPPED)
 CLIP = 1.0  # beyond this a ratio is drawn up to here: one wide interval would flatten every other
 
 
@@ -39,8 +42,9 @@ def whiskers(rows: Sequence[Row], axis_title: str) -> Markup | None:
     known = [row for row in rows if row.value is not None][:MOST_ROWS]
     if not known:
         return None
-    told = [_whisker(place, row) for place, row in enumerate(known)]
-    return drawn(_whisker_spec(axis_title), json.dumps({"rows": told, "zero": [{"x": 0}]}))
+    names = told_apart([row.name for row in known], WHISKER_CHARACTERS)
+    told = [_whisker(place, row, name) for place, (row, name) in enumerate(zip(known, names, strict=True))]
+    return drawn(_whisker_spec(axis_title), json.dumps({"rows": told}))
 
 
 def bars(rows: Sequence[Row], axis_title: str, factor: float = 100.0) -> Markup | None:
@@ -48,11 +52,12 @@ def bars(rows: Sequence[Row], axis_title: str, factor: float = 100.0) -> Markup 
     known = [row for row in rows if row.value is not None][:MOST_ROWS]
     if not known:
         return None
+    names = told_apart([row.name for row in known], NAME_CHARACTERS)
     told = [
-        {"row": place, "name": _cut(row.name), "x": _of(row.value, factor), "mark": _of(row.high, factor), "color": _COLORS[row.css]}
-        for place, row in enumerate(known)
+        {"row": place, "name": name, "x": _of(row.value, factor), "mark": _of(row.high, factor), "color": _COLORS[row.css], "zero": 0}
+        for place, (row, name) in enumerate(zip(known, names, strict=True))
     ]
-    return drawn(_bar_spec(axis_title), json.dumps({"rows": told, "zero": [{"x": 0}]}))
+    return drawn(_bar_spec(axis_title), json.dumps({"rows": told}))
 
 
 def css(low: float | None, high: float | None) -> str:
@@ -62,20 +67,16 @@ def css(low: float | None, high: float | None) -> str:
     return "bad" if high is not None and high < 0 else "quiet"
 
 
-def _whisker(place: int, row: Row) -> dict[str, Any]:
+def _whisker(place: int, row: Row, name: str) -> dict[str, Any]:
     ends = (row.value, row.low, row.high)
     x, low, high = (None if one is None else _of(max(-CLIP, min(CLIP, one)), 100.0) for one in ends)
     is_cut = any(one is not None and abs(one) > CLIP for one in ends)
-    name = _cut(row.name, NAME_CHARACTERS - 10) + " (clipped)" if is_cut else _cut(row.name)
-    return {"row": place, "name": name, "x": x, "low": low, "high": high, "color": _COLORS[row.css]}
+    shown = name + CLIPPED if is_cut else name
+    return {"row": place, "name": shown, "x": x, "low": low, "high": high, "color": _COLORS[row.css], "zero": 0}
 
 
 def _of(value: float | None, factor: float) -> float | None:
     return None if value is None else float(f"{factor * value:.4g}")
-
-
-def _cut(name: str, most: int = NAME_CHARACTERS) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 @functools.cache
@@ -101,7 +102,8 @@ def _names() -> Any:
 
 
 def _zero() -> Any:
-    return _rows("zero").mark_rule(color=theme.INK, strokeWidth=1.2).encode(x="x:Q")
+    """The line of 0, beside each row's mark alone: it does not run through the names."""
+    return _rows("rows").mark_tick(height=18, thickness=1.2, yOffset=8, color=theme.INK).encode(x="zero:Q", y=_y())
 
 
 def _rows(name: str) -> alt.Chart:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 from dashboards import charts, theme
-from dashboards.charts import Period, Series
+from dashboards.charts import Mark, Period, Series
 from dashboards.figure import Figure
 from pipeline.metrics import by_name, judged
 
 Bucket = Mapping[str, Any]
 BLOCK = timedelta(minutes=5)
+SHORT = timedelta(hours=48)
 NO_REQUESTS = "No request of this segment began in this period."
 
 
@@ -45,10 +46,11 @@ def figures(
     within: Period,
     lever: str = "speculation",
     benefit: str = "net_itl_s",
+    since: datetime | None = None,
 ) -> list[Figure]:
     """The charts of a segment: the gain in what its lever is for, then each metric over time.
 
-    `effects` hold the gain, `benefit` names its metric.
+    `effects` hold the gain, `benefit` names its metric; `since` is when it turned, where that is said.
     """
     whole = [row for row in buckets if within.since <= row["bucket"] and row["bucket"] + width <= within.until]
     shown = whole or buckets  # half a bucket looks like a fall in requests; where there is nothing else it is shown and said
@@ -57,7 +59,7 @@ def figures(
     period = Period(min(times), max(ends)) if times else within
     newest = "It is not complete yet." if not whole else "Buckets that the period cuts are left out." if whole != list(buckets) else ""
     shared = _Shared(period, width, lever, newest)
-    gain = _gain(effects, flips, shared, benefit)
+    gain = _gain(effects, [*_turned(since, period), *_flipped(flips, period)], shared, benefit)
     rest = [_skipped(shown, shared), _hits(shown, shared), _sent(shown, shared), _cost(shown, shared), _requests(shown, shared)]
     return [gain, _net_itl(shown, shared), *_drafts(shown, shared), _ttft(shown, shared), *rest]
 
@@ -80,7 +82,22 @@ def net_itl_s(row: Bucket, control: Bucket | None) -> float | None:
     return float((row["decode_s"] + row["timed_n"] * max(0.0, later_s)) / row["gaps"])
 
 
-def _gain(effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime], shared: _Shared, benefit: str) -> Figure:
+def _flipped(flips: Sequence[datetime], period: Period) -> list[Mark]:
+    return [Mark(at, f"flip {_said(at, period)}") for at in flips]
+
+
+def _turned(since: datetime | None, period: Period) -> list[Mark]:
+    """Since when the verdict's words say that it is worse."""
+    inside = since is not None and period.since <= since <= period.until
+    return [Mark(since, f"worse since {_said(since, period)}", is_decision=False)] if since is not None and inside else []
+
+
+def _said(at: datetime, period: Period) -> str:
+    """A moment on a chart: its time of day, in a long period its date."""
+    return f"{at.astimezone(UTC):{'%H:%M' if period.until - period.since <= SHORT else '%b %d'}}"
+
+
+def _gain(effects: Sequence[Mapping[str, Any]], turns: Sequence[Mark], shared: _Shared, benefit: str) -> Figure:
     metric = judged()[benefit]
     title = f"Gain in {metric.title[0].lower() + metric.title[1:]} against control, %"
     known = [row for row in effects if row["gain"] is not None]
@@ -95,7 +112,7 @@ def _gain(effects: Sequence[Mapping[str, Any]], flips: Sequence[datetime], share
     )
     band = [(row["until"], row["gain"], row["gain_low"], row["gain_high"]) for row in known]
     step = max(BLOCK, shared.width) if _is_sparse(known) else BLOCK
-    drawn = charts.interval("gain", title, band, flips, note, shared.period, step)
+    drawn = charts.interval("gain", title, band, turns, note, shared.period, step)
     return replace(drawn, n=last["n_a"] + last["n_b"], coverage=last.get("coverage"), metric=metric)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import polars as pl
@@ -26,9 +27,9 @@ SHOWN = (
     "error_rate",
     "gpu_s_per_output_token",
 )
-METRICS = tuple(name for name in SHOWN if name != "net_itl_s")
+JUDGED_ALONE = "net_itl_s"
+METRICS = tuple(name for name in SHOWN if name != JUDGED_ALONE)
 COST = "cost_per_million_output_tokens_usd"
-ARMS = ("treated", "control")
 _TAGS = ("p50", "p95", "p99")
 
 
@@ -53,7 +54,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Line:
-    """One metric of the segment: of all requests, of both arms over the period, and the newest comparison."""
+    """One metric of the segment: of all requests and of both arms over the period, and the newest comparison over a window of its own."""
 
     metric: Metric
     everything: Value | None
@@ -61,6 +62,8 @@ class Line:
     control: Value | None
     gain: Gain | None
     why: str
+    window: str = ""
+    levels: str = ""
 
     @property
     def is_known(self) -> bool:
@@ -68,10 +71,12 @@ class Line:
         return any(value is not None and value.value is not None for value in (self.everything, self.treated, self.control))
 
 
-def lines(everything: pl.DataFrame, arms: Mapping[str, Mapping[str, Any]], effects: Mapping[str, Mapping[str, Any]]) -> list[Line]:
+def lines(
+    everything: pl.DataFrame, arms: Mapping[str, Mapping[str, Any]], effects: Mapping[str, Mapping[str, Any]], now: datetime
+) -> list[Line]:
     """A line per metric. `everything` is one report row or none, `arms` one per arm, `effects` the newest by metric."""
     whole = everything.row(0, named=True) if len(everything) else None
-    return [_line(name, whole, arms, effects.get(name)) for name in SHOWN]
+    return [_line(name, whole, arms, effects.get(name), now) for name in SHOWN]
 
 
 def priced(line: Line, usd_per_gpu_hour: float) -> Line:
@@ -84,25 +89,28 @@ def priced(line: Line, usd_per_gpu_hour: float) -> Line:
             return value
         return Value(value.value * factor, theme.shown(value.value * factor, metric.unit), [], value.n, value.coverage, value.provenance)
 
-    return Line(metric, cost(line.everything), cost(line.treated), cost(line.control), line.gain, line.why)
+    return Line(metric, cost(line.everything), cost(line.treated), cost(line.control), line.gain, line.why, line.window)
 
 
-def _line(name: str, whole: Mapping[str, Any] | None, arms: Mapping[str, Mapping[str, Any]], effect: Mapping[str, Any] | None) -> Line:
+def _line(
+    name: str, whole: Mapping[str, Any] | None, arms: Mapping[str, Mapping[str, Any]], effect: Mapping[str, Any] | None, now: datetime
+) -> Line:
     metric = by_name()[name]
-    treated, control = (_of_effect(effect, end, metric) if name == "net_itl_s" else _value(arms.get(arm), metric) for arm, end in _ENDS)
-    gain = None if effect is None else standing.gain(effect)
+    gain, window = (standing.gain(effect, now), standing.of_time(effect, now)) if effect else (None, "")
     why = "" if gain else (effect["note"] if effect is not None and effect["note"] else "not compared")
-    return Line(metric, None if name == "net_itl_s" else _value(whole, metric), treated, control, gain, why)
+    if name == JUDGED_ALONE:
+        treated, control = (_of_effect(effect, end, metric, window) if effect else None for end in ("a", "b"))
+        return Line(metric, None, treated, control, gain, why, window)
+    levels = (
+        f"{theme.shown(effect['value_a'], metric.unit)} against {theme.shown(effect['value_b'], metric.unit)}" if gain and effect else ""
+    )
+    treated, control = (_value(arms.get(arm), metric) for arm in ("treated", "control"))
+    return Line(metric, _value(whole, metric), treated, control, gain, why, window, levels)
 
 
-_ENDS = (("treated", "a"), ("control", "b"))
-
-
-def _of_effect(effect: Mapping[str, Any] | None, end: str, metric: Metric) -> Value | None:
-    if effect is None:
-        return None
+def _of_effect(effect: Mapping[str, Any], end: str, metric: Metric, window: str) -> Value:
     value = effect[f"value_{end}"]
-    return Value(value, theme.shown(value, metric.unit), [], effect[f"n_{end}"], effect["coverage"] if end == "a" else None, "last 2 hours")
+    return Value(value, theme.shown(value, metric.unit), [], effect[f"n_{end}"], effect["coverage"] if end == "a" else None, window)
 
 
 def _value(row: Mapping[str, Any] | None, metric: Metric) -> Value | None:

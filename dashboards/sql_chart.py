@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
@@ -24,6 +24,7 @@ SHOWN_NUMBERS = 500
 WIDTH_PX = 480
 HEIGHT_PX = 220
 COLORS = (theme.TREATED, theme.CONTROL, theme.SECOND, theme.GOOD, theme.BAD, theme.MUTED)
+ARM_COLORS = {"treated": theme.TREATED, "control": theme.CONTROL, "disabled_in_place": theme.SECOND}
 KEY = "result"
 
 
@@ -54,13 +55,32 @@ def drawing(query: Mapping[str, str], result: SqlResult) -> Drawing | None:
     if not numbers:
         msg = "the answer has no column of numbers to draw"
         raise ChartError(msg)
-    y = query.get("y") or next((name for name in numbers if name != names[0]), numbers[0])
-    chosen = Drawing(kind, query.get("x") or names[0], y, query.get("series", ""))
+    x = query.get("x") or next((name for name, told in result.frame().schema.items() if told.is_temporal()), names[0])
+    y = query.get("y") or next((name for name in numbers if name != x), numbers[0])
+    series = query["series"] if "series" in query else _series(result.frame(), x, y)
+    chosen = Drawing(kind, x, y, series)
     for what, name, known in (("x", chosen.x, names), ("y", chosen.y, numbers), ("series", chosen.series, [*names, ""])):
         if name not in known:
             msg = f"{what} is {name[:60]!r}; taken: {', '.join(filter(None, known))}"
             raise ChartError(msg)
     return chosen
+
+
+def offered(query: Mapping[str, str], result: SqlResult | None) -> Mapping[str, str]:
+    """What a form of the chart shows as chosen: what the URL says, and for what it leaves open what would be drawn."""
+    try:
+        chosen = drawing({**query, "chart": query.get("chart") or KINDS[0]}, result) if result else None
+    except ChartError:
+        return query
+    return {**query, "x": chosen.x, "y": chosen.y, "series": chosen.series} if chosen else query
+
+
+def _series(frame: pl.DataFrame, x: str, y: str) -> str:
+    """What the rows of one place are told apart by: the first column of few texts, where a place has several rows; none else."""
+    if x not in frame.columns or frame[x].n_unique() == len(frame):
+        return ""
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String and name not in (x, y)]
+    return next((name for name in texts if 1 < frame[name].n_unique() <= MOST_SERIES), "")
 
 
 def numeric(result: SqlResult) -> list[str]:
@@ -149,11 +169,12 @@ def _svg(chosen: Drawing, rows: list[dict[str, Any]], axis: str) -> Markup:
     elif _is_time(x):
         kind = "T"
     names = sorted({row["series"] for row in rows})
-    scale = alt.Scale(domain=names, range=[COLORS[n % len(COLORS)] for n in range(len(names))])
+    scale = alt.Scale(domain=names, range=_colors(names))
     color: Any = (
         alt.Color("series:N", scale=scale, legend=alt.Legend(title=None, labelLimit=220)) if chosen.series else alt.value(theme.TREATED)
     )
-    placed = {"x": alt.X(f"x:{kind}", title=chosen.x, **_x_options(kind)), "y": alt.Y("y:Q", title=axis), "color": color}
+    title = f"{chosen.x} (UTC)" if kind == "T" and isinstance(x, str) and "T" in x else chosen.x
+    placed = {"x": alt.X(f"x:{kind}", title=title, **_x_options(kind)), "y": alt.Y("y:Q", title=axis), "color": color}
     marks = alt.Chart(alt.NamedData(name="rows")).encode(**placed)
     drawn = {
         "line": lambda: marks.mark_line(point={"aria": False}, aria=False),
@@ -162,6 +183,13 @@ def _svg(chosen: Drawing, rows: list[dict[str, Any]], axis: str) -> Markup:
     }[chosen.kind]()
     spec = {**drawn.properties(width=WIDTH_PX, height=HEIGHT_PX).to_dict(), "config": theme.CONFIG}
     return charts.drawn(json.dumps(spec), json.dumps({"rows": rows}))
+
+
+def _colors(names: Sequence[str]) -> list[str]:
+    """A color a name; arms have those that they have everywhere, and nothing else has these beside them."""
+    free = [color for color in COLORS if color not in {ARM_COLORS[name] for name in names if name in ARM_COLORS}]
+    others = iter(free * (len(names) // max(len(free), 1) + 1))
+    return [ARM_COLORS.get(name) or next(others) for name in names]
 
 
 def _is_time(value: Any) -> bool:

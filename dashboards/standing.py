@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
+from urllib.parse import urlencode
 
 import polars as pl
 
@@ -21,12 +23,13 @@ JUDGED = ("keep", "disable", "conflicted")
 
 @dataclass(frozen=True)
 class Gain:
-    """A gain against control, its interval in words."""
+    """A gain against control, its interval in words, and the time that it is of; empty where that is not known."""
 
     value: float
     text: str
     interval: str
     css: str
+    window: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,11 @@ class Verdict:
     lacks: str = ""
     is_off_recommended: bool = False
 
+    @property
+    def short(self) -> str:
+        """The reason's first clause, for where the whole stands elsewhere."""
+        return short(self.reason)
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -57,6 +65,7 @@ class Stream:
     gain: Gain | None
     benefit: str
     is_shadow: bool
+    flip_id: str | None = None
 
     @property
     def lever_words(self) -> str:
@@ -72,6 +81,11 @@ class Stream:
     def details(self) -> list[str]:
         """The other keys that are known, in words."""
         return details(self.keys)
+
+    @property
+    def notice_url(self) -> str:
+        """The notice that recommended it off, alone; the notices of its lever where none is known."""
+        return f"notices?{urlencode({'flip': self.flip_id} if self.flip_id else {'lever': self.lever})}"
 
     @property
     def stopped(self) -> bool:
@@ -104,7 +118,8 @@ def urgency() -> pl.Expr:
 def stream(row: Mapping[str, Any], now: datetime) -> Stream:
     """A row of `standing` for reading."""
     keys = keys_of(row)
-    return Stream(row["lever"], row["policy"], row["segment"], keys, verdict(row, now), gain(row), row["benefit"], row["shadow"])
+    said, shadow = verdict(row, now), row["shadow"]
+    return Stream(row["lever"], row["policy"], row["segment"], keys, said, gain(row, now), row["benefit"], shadow, row.get("flip_id"))
 
 
 def keys_of(row: Mapping[str, Any]) -> dict[str, str]:
@@ -120,15 +135,31 @@ def verdict(row: Mapping[str, Any], now: datetime) -> Verdict:
     return Verdict(row["verdict"], said, mark, css, row["reason"], state, since, action, said, row["state"] == "off_recommended")
 
 
-def gain(row: Mapping[str, Any]) -> Gain | None:
+def gain(row: Mapping[str, Any], now: datetime) -> Gain | None:
     """A gain in words; good or bad where its interval lies on one side of 0."""
     if row["gain"] is None:
         return None
-    low, high = row["gain_low"], row["gain_high"]
+    low, high, text, window = row["gain_low"], row["gain_high"], theme.signed_percent(row["gain"]), of_time(row, now)
     if low is None or high is None:
-        return Gain(row["gain"], theme.signed_percent(row["gain"]), "", "quiet")
+        return Gain(row["gain"], text, "", "quiet", window)
     css = "good" if low > 0 else "bad" if high < 0 else "quiet"
-    return Gain(row["gain"], theme.signed_percent(row["gain"]), f"{theme.signed_percent(low)} to {theme.signed_percent(high)}", css)
+    return Gain(row["gain"], text, f"{theme.signed_percent(low)} to {theme.signed_percent(high)}", css, window)
+
+
+def of_time(row: Mapping[str, Any], now: datetime) -> str:
+    """The time that an effect is of, `12:05 to 14:05 UTC`; empty where it is not known."""
+    since, until = row.get("since"), row.get("until")
+    return theme.between(since, until, now) if since and until else ""
+
+
+def short(reason: str) -> str:
+    """A reason's first clause: up to the first colon, semicolon or comma that stands outside brackets."""
+    depth = 0
+    for place, (letter, following) in enumerate(pairwise(reason)):
+        depth += (letter == "(") - (letter == ")")
+        if not depth and letter in ":;," and following == " ":
+            return reason[:place]
+    return reason
 
 
 def words(name: str) -> str:

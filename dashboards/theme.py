@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 # Colors are CSS custom properties, so that one drawing serves the light and the dark page: `assets/page.css` gives their values.
@@ -32,6 +32,7 @@ LIGHT: Final[dict[str, str]] = {
 CHART_WIDTH_PX: Final = 400
 CHART_HEIGHT_PX: Final = 168
 
+DUST: Final = 1e-9
 _SPACE: Final = "\N{NO-BREAK SPACE}"  # between a number and its unit
 _AXIS: Final[dict[str, Any]] = {
     "labelColor": MUTED,
@@ -104,7 +105,8 @@ def shown(value: float | None, unit: str) -> str:
 
 
 def percent(ratio: float) -> str:
-    """`0.153` as `15.3 %`; whole percents from 20 on."""
+    """`0.153` as `15.3 %`; whole percents from 20 on; what is left of sums that should be 0 is 0."""
+    ratio = 0.0 if abs(ratio) < DUST else ratio
     return f"{_minus(f'{100 * ratio:.0f}' if abs(ratio) >= 0.2 else f'{100 * ratio:.3g}')}{_SPACE}%"
 
 
@@ -148,6 +150,14 @@ def clock(moment: datetime, now: datetime) -> str:
     """A time in UTC: the hour and minute on the same day, else with the date."""
     told = moment.astimezone(UTC)
     return told.strftime("%H:%M UTC") if told.date() == now.astimezone(UTC).date() else told.strftime("%Y-%m-%d %H:%M UTC")
+
+
+def between(since: datetime, until: datetime, now: datetime) -> str:
+    """A period in UTC: both ends with the date, or neither where all of it is of today."""
+    seen = now if since.astimezone(UTC).date() == now.astimezone(UTC).date() else since - timedelta(days=1)
+    start, end = clock(since, seen), clock(until, seen)
+    same_day = since.astimezone(UTC).date() == until.astimezone(UTC).date()
+    return f"{start.removesuffix(' UTC')} to {end[-len('00:00 UTC') :] if same_day else end}"
 
 
 def _digits(value: float) -> str:

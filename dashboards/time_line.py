@@ -23,18 +23,21 @@ _MARKS = {"off_recommended": theme.BAD, "on": theme.GOOD}
 
 
 def figure(marks: Sequence[Mapping[str, Any]], within: Period) -> Figure:
-    """A row of settings per scope, a rule at each flip and deploy; `marks` are rows of `page_lever_marks`, the oldest first."""
+    """A row of settings per scope, in it a mark at each flip and deploy there; `marks` are rows of `page_lever_marks`, the oldest first."""
     if not marks:
         return Figure("time-line", TITLE, "Not available: no setting, flip or deploy is known of this lever in this period.")
+    scopes = list(dict.fromkeys(mark["scope"] for mark in marks if mark["kind"] == "setting"))[:MOST_SCOPES]
     settings = _settings(marks, within)
-    turns = [_turn(mark) for mark in marks if mark["kind"] != "setting" and mark["noted_at"] >= within.since]
-    rows = {"settings": settings, "turns": turns, "period": within.rows}
+    turns = [turn for mark in marks if mark["kind"] != "setting" and mark["noted_at"] >= within.since for turn in _turns(mark, scopes)]
+    split = {"turns": [one for one in turns if "row" in one], "elsewhere": [one for one in turns if "row" not in one]}
+    rows = {"settings": settings, **split, "period": within.rows}
     svg = drawn(_spec(), json.dumps(rows))
     known = [mark for mark in marks if mark["noted_at"] >= within.since or mark["kind"] == "setting"]
     numbers = [[f"{mark['noted_at'].astimezone(UTC):%Y-%m-%d %H:%M}", mark["kind"], _place(mark), _said(mark)] for mark in known]
     counted = {kind: sum(mark["kind"] == kind for mark in known) for kind in ("setting", "flip", "deploy")}
     said = ", ".join(f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counted.items() if count)
     note = "Red: off recommended. Green: on again. Orange: another engine version. A bar is what most treated requests stated."
+    note += " Dashed: of a segment without a bar." if split["elsewhere"] else ""
     left = len({mark["scope"] for mark in marks if mark["kind"] == "setting"}) - MOST_SCOPES
     note += f" {left} more scopes are among the numbers." if left > 0 else ""
     values = pl.DataFrame([dict(mark) for mark in known], infer_schema_length=None)
@@ -61,9 +64,17 @@ def _settings(marks: Sequence[Mapping[str, Any]], within: Period) -> list[dict[s
     return found
 
 
-def _turn(mark: Mapping[str, Any]) -> dict[str, Any]:
+def _turns(mark: Mapping[str, Any], scopes: Sequence[str]) -> list[dict[str, Any]]:
+    """A flip or deploy in the row of each scope that it lies in; in none where no setting of its segment is known."""
     color = theme.CONTROL if mark["kind"] == "deploy" else _MARKS.get(mark["setting"], theme.MUTED)
-    return {"t": _iso(mark["noted_at"]), "color": color}
+    told = {"t": _iso(mark["noted_at"]), "color": color}
+    rows = [{**told, "row": row} for row, scope in enumerate(scopes) if _meets(json.loads(scope), json.loads(mark["scope"]))]
+    return rows or [told]
+
+
+def _meets(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Whether two scopes have the same values of the keys that both of them have."""
+    return all(one[key] == other[key] for key in one.keys() & other.keys())
 
 
 def _place(mark: Mapping[str, Any]) -> str:
@@ -78,13 +89,15 @@ def _said(mark: Mapping[str, Any]) -> str:
 
 @functools.cache
 def _spec() -> str:
-    settings, turns, period = (alt.Chart(alt.NamedData(name=name)) for name in ("settings", "turns", "period"))
-    x = alt.X("t:T", scale=alt.Scale(type="utc"), title=None, axis=alt.Axis(format="%b %d %H:%M", labelOverlap=True, tickCount=4))
+    settings, turns, elsewhere, period = (alt.Chart(alt.NamedData(name=name)) for name in ("settings", "turns", "elsewhere", "period"))
+    axis = alt.Axis(format="%b %d %H:%M", labelOverlap=True, tickCount=4, titleAnchor="end", titlePadding=0)
+    x = alt.X("t:T", scale=alt.Scale(type="utc"), title="UTC", axis=axis)
     y, color = alt.Y("row:O", axis=None, title=None, sort="ascending"), alt.Color("color:N", scale=None, legend=None)
     shown = period.mark_point(opacity=0).encode(x=x)
     shown += settings.mark_bar(height=10, yOffset=8, opacity=0.8).encode(x=x, x2="until:T", y=y, color=color)
     shown += settings.mark_text(align="left", baseline="middle", yOffset=-8, color=theme.INK).encode(x=x, y=y, text="name:N")
-    shown += turns.mark_rule(strokeWidth=2).encode(x=x, color=color)
+    shown += turns.mark_tick(height=20, thickness=3, yOffset=8).encode(x=x, y=y, color=color)
+    shown += elsewhere.mark_rule(strokeWidth=1.5, strokeDash=[4, 3]).encode(x=x, color=color)
     chart: Any = shown.properties(width=theme.CHART_WIDTH_PX, height=alt.Step(ROW_PX))
     return json.dumps({**chart.to_dict(), "config": theme.CONFIG})
 

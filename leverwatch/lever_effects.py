@@ -96,18 +96,20 @@ def standardized(
 
 
 def weighed(store: Store, lever: str, asked: Window) -> tuple[dict[str, float], str | None]:
-    """(the requests of each segment that weights are of, a word where they are not of a whole day before the window)."""
+    """(the requests of each segment that it counts by, a word where they are not of a whole day before the window)."""
     said: str | None
     for since, until in ((asked.since - CYCLE, asked.since), (asked.since, asked.until)):
         found = store.frame(files.question("effect_weights"), {"lever": lever, "since": since, "until": until})
         if found.is_empty():
             continue
         if until > asked.since:
-            said = "weights are of the window itself: nothing is known of the day before"
+            said = "each segment counts by its requests of the window itself: nothing is known of the day before"
         else:
             hours = (until - min(found["first_at"].to_list())) / timedelta(hours=1)
             is_whole = hours > CYCLE / timedelta(hours=1) - 1
-            said = None if is_whole else f"weights are of the {hours:.1f} h before the window: no whole day is known"
+            said = (
+                None if is_whole else f"each segment counts by its requests of the {hours:.1f} h before the window: no whole day is known"
+            )
         return dict(found.select("segment", "requests").iter_rows()), said
     return {}, None
 

@@ -10,15 +10,18 @@ independent of each other; where they come in bursts, a distance little above ch
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pipeline import mechanisms
+
 ALPHA = 0.01
 DEFINES, BY_CHANCE = "defines the sets", "no more than chance"
+OWN = "what {} does by itself"
 SCHEMA = {
     "key": pl.String, "condition": pl.String, "share_a": pl.Float64, "share_b": pl.Float64, "distance": pl.Float64, "chance": pl.Float64,
     "difference": pl.Float64, "median_a": pl.Float64, "median_b": pl.Float64, "p95_a": pl.Float64, "p95_b": pl.Float64, "n_a": pl.Int64,
@@ -60,7 +63,7 @@ def sizes(counted: pl.DataFrame) -> Sizes:
 
 
 def ranked(counted: pl.DataFrame, defining: Collection[str] = ()) -> pl.DataFrame:
-    """One row per key, those that differ most first, then those that define the sets, then those that differ by chance.
+    """One row per key, those that differ most first, then what the sets' own lever does, what defines the sets, and what differs by chance.
 
     `condition` is what differs most, `share_a` and `share_b` the shares of the sets for which it holds. `difference` is the distance beyond
     chance, 0 where there is none, 1 where the sets have nothing in common. Medians and 95th percentiles are in the key's own unit, and
@@ -69,17 +72,26 @@ def ranked(counted: pl.DataFrame, defining: Collection[str] = ()) -> pl.DataFram
     of = sizes(counted)
     keys = counted.filter(pl.col("kind").is_in(["value", "bin"])).partition_by("key", as_dict=True, maintain_order=True)
     log_odds = math.log(max(len(keys), 1) / ALPHA)
-    rows = [_row(str(key), rows, of, log_odds, defining) for (key,), rows in keys.items()]
-    order = pl.col("note").fill_null("").replace_strict({"": 0, DEFINES: 1}, default=2)
+    levers = mechanisms.own(defining)
+    rows = [_row(str(key), rows, of, log_odds, _by_nature(str(key), defining, levers)) for (key,), rows in keys.items()]
+    order = pl.col("note").fill_null("").replace_strict({"": 0, DEFINES: 2, BY_CHANCE: 3}, default=1)
     return pl.DataFrame(rows, schema=SCHEMA).sort(order, -pl.col("difference"), -pl.col("distance"), "key")
 
 
-def _row(key: str, counted: pl.DataFrame, of: Sizes, log_odds: float, defining: Collection[str]) -> dict[str, object]:
+def _by_nature(key: str, defining: Collection[str], levers: Mapping[str, str]) -> str | None:
+    """Why a key differs whatever the traffic is; None where nothing says that it does."""
+    if key in defining or f"{key.partition('.')[0]}." in defining:
+        return DEFINES
+    return OWN.format(levers[key].replace("_", " ")) if key in levers else None
+
+
+def _row(key: str, counted: pl.DataFrame, of: Sizes, log_odds: float, note: str | None) -> dict[str, object]:
     is_number = counted["kind"][0] == "bin"
     found = _number(key, counted, of, log_odds) if is_number else _values(key, counted, of, log_odds)
     known_a, known_b = int(counted["count_a"].sum()), int(counted["count_b"].sum())
     difference = max(0.0, (found.distance - found.chance) / (1 - found.chance)) if found.chance < 1 else 0.0
-    note = DEFINES if key in defining or f"{key.partition('.')[0]}." in defining else None if difference > 0 else BY_CHANCE
+    if difference == 0 and note != DEFINES:
+        note = BY_CHANCE
     return {
         "key": key, "condition": found.condition, "share_a": found.share_a, "share_b": found.share_b, "distance": found.distance,
         "chance": min(found.chance, 1.0), "difference": difference, "n_a": known_a, "n_b": known_b,

@@ -164,7 +164,8 @@ def _noted(row: dict[str, Any], blocks: int, weighed: str | None) -> dict[str, A
     if row["is_misleading"]:
         said.insert(0, _misleading(row))
     elif row["gain"] is not None and row["pooled_gain"] * row["gain"] < 0:
-        said.insert(0, f"pooled {row['pooled_gain']:+.1%} is of this window's traffic, in both arms; the weights are of other traffic")
+        told = f"pooled {row['pooled_gain']:+.1%} counts segments by their requests in this window, the same in both arms"
+        said.insert(0, f"{told}; the gain counts them by those of the time before")
     return {**row, "basis": "control" if row["n_b"] else "none", "note": "; ".join([*said, *([weighed] if weighed else [])]) or None}
 
 
@@ -181,9 +182,11 @@ def _unknown(row: dict[str, Any], blocks: int) -> list[str]:
     if row["value_b"] == 0:
         return ["control's value is 0: no ratio of the two"]
     if row["coverage"] < LEAST_COVERAGE:
-        return [f"strata with {LEAST_TREATED:.0f} requests in both arms have {row['coverage']:.0%} of the weight; 90 % are needed"]
+        return [f"strata with {LEAST_TREATED:.0f} requests in both arms make up {row['coverage']:.0%} of what counts; 90 % are needed"]
     if row["gain_low"] is None:
-        return [f"no interval yet: {row['blocks']} of {blocks} blocks have {LEAST_TREATED:.0f} requests in both arms of 90 % of the weight"]
+        return [
+            f"no interval yet: {row['blocks']} of {blocks} blocks have {LEAST_TREATED:.0f} requests in both arms of 90 % of what counts"
+        ]
     return []
 
 

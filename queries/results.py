@@ -112,9 +112,10 @@ class SqlResult:
         columns = [(name, kind) for name, kind in said["columns"]]
         return cls(columns, table.replace_schema_metadata(None), said["truncated"], said["elapsed_s"])
 
-    def text(self) -> str:
-        """The rows as an aligned table for a terminal, with a last line that says how many there are."""
-        cells = [[_shortened(_cell(value, "null")) for value in row] for row in self.rows()]
+    def text(self, *, is_rounded: bool = False) -> str:
+        """The rows as an aligned table for a terminal, with a last line that says how many; `is_rounded`: four digits a number."""
+        said = _rounded if is_rounded else _whole
+        cells = [[_shortened(_cell(said(value), "null")) for value in row] for row in self.rows()]
         names = [_shortened(name) for name, _ in self.columns]
         widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
         right = [pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t) for t in self.table.schema.types]
@@ -164,6 +165,19 @@ def _cell(value: Any, null: str) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
+
+
+def digits(number: float) -> str:
+    """A number for reading: four digits, and never fewer than it has before the point."""
+    return f"{number:.0f}" if abs(number) >= 1000 else f"{number:.4g}"
+
+
+def _rounded(value: Any) -> Any:
+    return digits(value) if isinstance(value, float) else value
+
+
+def _whole(value: Any) -> Any:
+    return value
 
 
 def _shortened(text: str) -> str:

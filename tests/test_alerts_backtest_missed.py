@@ -15,6 +15,7 @@ from alerts.backtest_labels import Label, missed
 from alerts.backtest_missed import unjudged, why
 from alerts.backtest_stretches import limits
 from alerts.chain import Policy
+from leverwatch.cli import policy_backtest_text
 from leverwatch.cli.main import main
 from queries.store import Store
 
@@ -57,6 +58,14 @@ def test_a_gain_that_stayed_short_of_the_limit_is_told_by_how_much(store: Store)
     [one] = whys(store, label(2))
     assert one.startswith("keep in 5 of 5 blocks, no_harm: ")
     assert one.endswith("nearest to harm: net ITL, gain -1.5 %, 0.5 points short of the limit of -2 %")
+
+
+def test_without_labels_streams_that_never_acted_say_how_near_they_came(store: Store) -> None:
+    play(store, [GOOD, *[SHORT] * 5])
+    told = policy_backtest_text.text(backtest(store, [policy()]), [], [])
+    [near] = [line for line in told.splitlines() if line.startswith("never acted: ")]
+    assert "nearest to harm: net ITL, gain -1.5 %, 0.5 points short of the limit of -2 %, at 20" in near
+    assert near.endswith("Z")
 
 
 def test_a_gain_past_the_limit_that_is_not_evident_is_told_with_its_interval(store: Store) -> None:

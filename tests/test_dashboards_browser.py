@@ -123,6 +123,20 @@ def test_on_a_phone_the_pages_fold_out_of_the_menu_without_script(browser: Brows
     context.close()
 
 
+def test_what_is_in_order_is_folded_on_a_phone_and_shown_where_there_is_room(browser: Browser, address: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(address + "/fleet")
+    table = page.locator("#even table")
+    assert table.is_hidden()
+    page.locator("#even summary").click()
+    assert table.is_visible()
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.reload()
+    assert table.is_visible()
+    assert page.locator("#even summary").is_hidden()
+    page.close()
+
+
 def test_a_form_without_script_narrows_the_page(browser: Browser, address: str) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -143,9 +157,30 @@ def test_a_refresh_swaps_what_changed_and_keeps_focus_and_open_numbers(browser: 
         transaction.execute("update watermarks set ended_at = $at", {"at": NOW - timedelta(minutes=3)})
         transaction.execute("update effects set gain = gain - 0.01 where until = $at", {"at": NOW})
     page.clock.fast_forward(5000)
-    page.locator("#metrics").get_by_text("2026-03-01 11:57 UTC to 2026-03-02 11:57 UTC").wait_for(timeout=20_000)
+    page.locator("#metrics").get_by_text("2026-03-01 11:57 to 2026-03-02 11:57 UTC").wait_for(timeout=20_000)
     assert page.evaluate("document.getElementById('numbers-gain').open")
     assert page.evaluate("document.activeElement.closest('details').id") == "numbers-gain"
+    page.close()
+
+
+def test_a_refresh_keeps_what_is_typed_and_chosen_in_forms_and_the_cursor(browser: Browser, address: str, store: Store) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.clock.install()
+    page.goto(address + "/compare")
+    page.locator("#sets select[name='a.model']").select_option("mixtral-8x22b")
+    where = page.locator("#sets input[name='a.where']")
+    where.fill("prompt_tokens > 2000")
+    page.evaluate("document.querySelector('[name=\"a.where\"]').setSelectionRange(3, 6)")
+    page.evaluate("document.getElementById('sets').dataset.old = 'yes'")
+    with store.write() as transaction:
+        for place, arm in enumerate(("treated", "control")):
+            row = {"id": 90_000 + place, "arm": arm}
+            transaction.execute("insert into cell_series values ($id, 1, 'kv_quantization', $arm, null, null, false)", row)
+    page.clock.fast_forward(5000)
+    page.locator("#sets:not([data-old])").get_by_text("kv quantization: treated against control").wait_for(timeout=20_000)
+    assert where.input_value() == "prompt_tokens > 2000"
+    assert page.locator("#sets select[name='a.model']").input_value() == "mixtral-8x22b"
+    assert page.evaluate("[document.activeElement.name, document.activeElement.selectionStart]") == ["a.where", 3]
     page.close()
 
 
@@ -174,7 +209,7 @@ def test_without_scripts_the_page_says_the_same(browser: Browser, address: str) 
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(address)
-    assert "Speculation stopped paying in 1 of 2 judged segments" in page.locator("h1").inner_text()
+    assert "Speculation stopped paying in 1 of 2 segments where it is judged" in page.locator("h1").inner_text()
     context.close()
 
 

@@ -14,8 +14,9 @@ import polars as pl
 import pytest
 from dashboards_rows import FLEETS, HOSTILE, NOW
 
-from dashboards import compare_forms
+from dashboards import compare_forms, compare_rows
 from dashboards.choice import choice
+from dashboards.compare_rows import Row
 from dashboards.compared import Compared, Comparison
 from dashboards.page import Asked
 from dashboards.pages import compare
@@ -25,6 +26,8 @@ from leverwatch.comparing import Comparisons
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
 from leverwatch.explaining import EVERY_KEY, explain
+from pipeline.explain import DEFINES, OWN
+from queries import explain as explain_question
 
 CHOSEN = choice({}, NOW)
 ARMS = {"a.arm": "treated:speculation", "b.arm": "control:speculation"}
@@ -70,9 +73,43 @@ def test_the_ranking_is_that_of_explain(room: EngineRoom, answer: Any) -> None:
 def test_levers_stand_first_then_what_differs_most(answer: Any) -> None:
     is_lever = [row.is_lever for row in answer.rows]
     assert is_lever == sorted(is_lever, reverse=True)
-    others = [row.difference for row in answer.rows if not row.is_lever and not row.note]
+    others = [row.difference for row in answer.rows if not row.is_lever and row.tells]
     assert others == sorted(others, reverse=True)
-    assert "draft_tokens" in {row.key for row in answer.rows if not row.note}
+
+
+def test_what_the_lever_does_by_itself_and_what_defines_the_arms_stand_apart(room: EngineRoom, answer: Any) -> None:
+    own = {row.key: row.note for row in answer.rows if row.is_by_nature}
+    assert {"draft_tokens", "accepted_tokens", "arm.speculation"} <= set(own)
+    assert (own["draft_tokens"], own["arm.speculation"]) == ("what speculation does by itself", "defines the sets")
+    page = compare.draw(asked(room, {**ARMS, "model": FLEETS[0].model}))
+    ranked_first, _, after = page.partition('<details id="own">')
+    assert "draft_tokens" not in ranked_first
+    assert "SQL of draft_tokens" in after
+
+
+def told(key: str, note: str | None, difference: float) -> Row:
+    """A row of the answer with nothing but its key, note and difference."""
+    words = {"key": key, "note": note, "difference": difference, "condition": f"{key} = 'x'", "distance": difference, "chance": 0.01}
+    numbers = dict.fromkeys(("share_a", "share_b", "coverage_a", "coverage_b"), 1.0) | dict.fromkeys(("n_a", "n_b"), 10)
+    rows = pl.DataFrame([words | numbers | {"median_a": None, "median_b": None}])
+    return compare_rows.rows(Compared(rows), QUESTION, explain_question.comparison("model = 'x'", None, {"model": "VARCHAR"}))[0]
+
+
+def test_another_mix_of_traffic_is_said_first_where_it_does_not_define_the_sets() -> None:
+    listed = [told("model", None, 0.4), told("input_bucket", None, 0.6), told("tenant", "defines the sets", 1.0), told("e2e_s", None, 0.9)]
+    assert [said.split(" (")[0] for said in compare_rows.mixed(listed)] == ["prompt lengths", "models"]
+    assert compare_rows.mixed([told("model", None, 0.02), told("model", "no more than chance", 0.0)]) == []
+
+
+def test_a_row_whose_interval_did_not_fit_is_an_answer_all_the_same() -> None:
+    notes = ("no interval: it takes longer", "no more than chance; no interval: it takes longer", DEFINES, OWN.format("speculation"), None)
+    assert [told("e2e_s", note, 0.9).tells for note in notes] == [True, False, False, False, True]
+
+
+def test_a_usual_comparison_over_several_models_says_so() -> None:
+    values = {"model": ["a", "b"]}
+    assert "all 2 models together" in compare_forms.pooled(CHOSEN, values)
+    assert compare_forms.pooled(choice({"model": "a"}, NOW), values) == compare_forms.pooled(CHOSEN, {"model": ["a"]}) == ""
 
 
 def test_the_question_of_a_number_gives_its_means_and_medians(room: EngineRoom, answer: Any) -> None:
@@ -93,7 +130,7 @@ def test_the_question_of_a_text_gives_its_shares(room: EngineRoom, answer: Any) 
 
 def test_the_page_has_a_row_and_a_question_for_each_key(room: EngineRoom, answer: Any) -> None:
     page = compare.draw(asked(room, {**ARMS, "model": FLEETS[0].model}))
-    told = [row for row in answer.rows if not row.note]
+    told = [row for row in answer.rows if row.tells]
     assert [html.unescape(one) for one in re.findall(r'aria-label="SQL of ([^"]*)">SQL</a></td>', page)][: len(told)] == [
         row.key for row in told
     ]

@@ -55,15 +55,15 @@ KEEP, BAD, THIN, FROZEN, NO_CONTROL = (
 @pytest.mark.parametrize(
     ("verdicts", "css", "title"),
     [
-        ((NO_CONTROL,), "quiet", "0 of 1 segment can be judged: no control arm"),
-        ((THIN, NO_CONTROL), "quiet", "0 of 2 segments can be judged: too little data (1), no control arm (1)"),
+        ((NO_CONTROL,), "quiet", "0 of 1 stream can be judged: no control arm"),
+        ((THIN, NO_CONTROL), "quiet", "0 of 2 streams can be judged: too little data: 1, no control arm: 1"),
         ((None,), "quiet", "0 of 1 segment can be judged: its first block is still open"),
-        ((KEEP, NO_CONTROL), "good", "No lever has stopped paying: 1 of 2 segments judged"),
-        ((KEEP, FROZEN), "warn", "No lever has stopped paying: 1 of 2 segments judged"),
-        ((FROZEN,), "warn", "Judging is on hold in 1 of 1 segment"),
-        ((FROZEN, THIN), "warn", "Judging is on hold in 1 of 2 segments"),
-        ((KEEP, ("conflicted", "both")), "warn", "The measures conflict in 1 of 2 judged segments"),
-        ((KEEP, BAD, NO_CONTROL), "bad", "Speculation stopped paying in 1 of 2 judged segments"),
+        ((KEEP, NO_CONTROL), "good", "No lever has stopped paying: 1 of 2 streams judged"),
+        ((KEEP, FROZEN), "warn", "No lever has stopped paying: 1 of 2 streams judged"),
+        ((FROZEN,), "warn", "Judging is on hold in 1 of 1 stream"),
+        ((FROZEN, THIN), "warn", "Judging is on hold in 1 of 2 streams"),
+        ((KEEP, ("conflicted", "both")), "warn", "The measures conflict in 1 of 2 judged streams"),
+        ((KEEP, BAD, NO_CONTROL), "bad", "Speculation stopped paying in 1 of 2 segments where it is judged"),
         ((), "quiet", "No segment has been judged yet"),
     ],
 )
@@ -83,7 +83,7 @@ def test_several_levers_are_named_with_how_often_each() -> None:
             {
                 "lever": lever,
                 "policy": "p",
-                "segment": "{}",
+                "segment": segment,
                 "verdict": "disable",
                 "reason_code": "harm",
                 "reason": "so",
@@ -91,11 +91,23 @@ def test_several_levers_are_named_with_how_often_each() -> None:
             }
             | {"state": "off_recommended", "state_since": NOW, "shadow": False, "benefit": "ttft_s", "gain": -0.1}
             | {"gain_low": None, "gain_high": None}
-            for lever in ("prefix_caching", "speculation", "speculation")
+            for lever, segment in (("prefix_caching", "{}"), ("speculation", "{}"), ("speculation", '{"model":"m"}'))
         ]
     )
     said = headline(streams, [], NOW)
-    assert said.title == "2 levers stopped paying, in 3 of 3 judged segments: speculation in 2, prefix caching in 1"
+    assert said.title == "2 levers stopped paying: speculation in 2 of 2 segments, prefix caching in 1 of 1 segment"
+
+
+def test_several_policies_of_a_lever_on_one_segment_are_several_streams_and_one_segment() -> None:
+    row = {"lever": "speculation", "segment": "{}", "reason": "so", "state_since": NOW, "shadow": False, "benefit": "ttft_s"}
+    row |= {"gain": -0.1, "gain_low": None, "gain_high": None}
+    kinds = {"disable": ("disable", "harm", "off_recommended"), "keep": ("keep", "pays", "on")}
+    streams = [
+        row | {"policy": policy, "verdict": verdict, "reason_code": code, "action": verdict, "state": state}
+        for policy, (verdict, code, state) in zip("abc", (kinds["disable"], kinds["disable"], kinds["keep"]), strict=True)
+    ]
+    assert headline(pl.DataFrame(streams), [], NOW).title == "Speculation stopped paying in 1 of 1 segment where it is judged"
+    assert headline(pl.DataFrame(streams[2:]), [], NOW).title == "No lever has stopped paying: 1 of 1 stream judged"
 
 
 def test_a_shadow_stops_nobody() -> None:
@@ -103,7 +115,8 @@ def test_a_shadow_stops_nobody() -> None:
 
 
 def test_what_is_not_judged_is_said_below() -> None:
-    assert _said(BAD, NO_CONTROL).text == "1 more can't be judged: no control arm."
+    assert _said(BAD, NO_CONTROL).text == "Not judged: 1 stream (no control arm)."
+    assert _said(KEEP, NO_CONTROL, None).text == "Not judged: 1 stream (no control arm); 1 segment (its first block is still open)."
     assert "leverwatch.arm.speculation = control" in _said(NO_CONTROL).text
 
 

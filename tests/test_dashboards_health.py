@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,13 @@ def test_doubts_of_several_replicas_are_one_problem() -> None:
     assert [one.text for one in found] == ["kv_transfer_s of a, b, c and 1 more is suspect: 900 GB/s"]
 
 
+def test_targets_that_fail_alike_are_one_problem_and_so_are_replicas_that_fell_silent() -> None:
+    scrapes = [{"sender": f"s{n}", "is_failing": True, "reason": "answered 503" if n < 5 else "refused"} for n in range(6)]
+    silent = [replica(name, 0) | {"stands": "silent"} for name in "ab"]
+    found = [one.text for one in told(diagnosis(scrapes=scrapes, replicas=silent))]
+    assert found == ["s0, s1, s2 and 2 more: answered 503", "s5: refused", "a, b are silent: no request in the last hour"]
+
+
 def test_coverage_of_a_dialect_weighs_replicas_by_their_requests() -> None:
     columns = [[column("queue_s", "partial", share, "say it")] for share in (0.2, 0.6)]
     found = dialects(diagnosis(replicas=[replica("a", 30, columns=columns[0]), replica("b", 10, columns=columns[1])]))
@@ -79,6 +87,23 @@ def test_the_page_says_what_is_wrong_and_shows_a_strangers_text_as_text(store: S
     assert "&lt;script&gt;" in page
     assert "1 not accounted for" in page
     assert HOSTILE not in page
+
+
+def test_what_is_as_it_should_be_is_folded_behind_what_is_not(store: Store) -> None:
+    lost = entry("loses", received=10, stored=9, rejected=1, reasons=[{"reason": "no trace id", "items": 1}])
+    wrong = diagnosis(ledger=[entry("whole", received=7, stored=7), lost])
+    page = health.draw(Asked(StoreReader(store), {}, NOW, path="/health", house=MadeHouse(wrong)))
+    ledger = page.split('<section id="ledger">')[1].split("</section>")[0]
+    shown, _, folded = ledger.partition('<details id="ledger-fine" class="fold">')
+    assert (">loses<" in shown, ">whole<" in shown, ">whole</th>" in folded) == (True, False, True)
+    assert "<summary>Adds up, and nothing was lost: 1</summary>" in folded
+
+
+def test_history_on_its_way_is_no_data_that_stopped_coming() -> None:
+    came = diagnosis(senders=[{"sender": "here", "said": "", "newest_arrival_at": NOW.isoformat(), "newest_end_at": NOW.isoformat()}])
+    old = NOW - timedelta(hours=5)
+    assert problems(came, QUIET_STATE, QUIET_STORAGE, [], old, NOW) == []
+    assert [one.css for one in problems(diagnosis(), QUIET_STATE, QUIET_STORAGE, [], old, NOW)] == ["bad"]
 
 
 def test_without_a_server_the_page_says_that_it_needs_one(store: Store) -> None:

@@ -15,7 +15,8 @@ import pytest
 from dashboards_rows import FLEETS, HOSTILE, NOW
 from polars.testing import assert_frame_equal
 
-from dashboards import break_even_chart, lever_chain, lever_total
+from dashboards import break_even_chart, lever_chain, lever_total, time_line
+from dashboards.charts import Period
 from dashboards.choice import ChoiceError, title
 from dashboards.figure import Figure
 from dashboards.page import Asked
@@ -24,6 +25,7 @@ from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
 from pipeline.segments import canonical
 
+HOUR = timedelta(hours=1)
 WORST = canonical(FLEETS[1].keys)
 BREAK_EVEN = {
     "lever": "speculation", "segment": WORST, "key": "batch", "metric": "tpot_s", "basis": "control", "since": NOW - timedelta(hours=20),
@@ -174,6 +176,18 @@ def test_settings_flips_and_deploys_stand_on_one_time_line(drawn: dict[str, Figu
     assert ("setting", "eagle-2 → eagle-4") in told
     assert ("deploy", "vllm 0.12.0") in told
     assert ("flip", "on → off recommended") in told
+
+
+def test_a_flip_marks_the_row_of_its_own_setting_alone() -> None:
+    scopes = ['{"model":"a"}', '{"hardware":"h100","model":"b"}']
+    marks = [{"kind": "setting", "scope": scope, "noted_at": NOW - HOUR, "setting": "on", "before": None} for scope in scopes]
+    flip = {"kind": "flip", "noted_at": NOW - HOUR / 2, "setting": "off_recommended", "before": "on"}
+    of = [
+        time_line._turns({**flip, "scope": scope}, scopes) for scope in ('{"model":"a","topology":"tp2"}', '{"model":"b"}', '{"model":"c"}')
+    ]
+    assert [[one.get("row") for one in found] for found in of] == [[0], [1], [None]]
+    drawn = time_line.figure([*marks, {**flip, "scope": '{"model":"c"}'}], Period(NOW - 2 * HOUR, NOW))
+    assert drawn.note.endswith("Dashed: of a segment without a bar.")
 
 
 def test_the_debt_is_that_of_the_api(room: EngineRoom, page: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from dashboards_rows import HOSTILE, NOW, StoreReader
 
 from dashboards import matrix, standing
+from dashboards.arriving import Arriving
 from dashboards.changes import COVERED, changes
 from dashboards.choice import choice
 from dashboards.page import Asked
@@ -42,11 +44,32 @@ def _text(html: str) -> str:
 
 def test_the_first_thing_said_is_which_lever_stopped_paying_where(html: str) -> None:
     text = _text(html)
-    assert "Speculation stopped paying in 1 of 2 judged segments" in text
+    assert "Speculation stopped paying in 1 of 2 segments where it is judged" in text
     assert text.index("stopped paying in") < text.index("Levers by segment")
     assert "gain -15 % (-20..-10 %)" in text
-    assert "1 more can't be judged" not in text
+    assert "Not judged: 2 streams (" in text
     assert "Judged over the last 24 blocks of 5 minutes" in text
+
+
+def test_the_banner_leads_to_its_notice_to_the_steps_and_to_a_silence(html: str) -> None:
+    banner = html.split('id="headline"')[1].split("</section>")[0]
+    assert re.findall(r'href="(notices[^"]*)"', banner) == ["notices?flip=f2#what-to-do", "notices?flip=f2", "notices?flip=f2#silence"]
+    assert "Off recommended since 07:30 UTC" in _text(banner)
+    assert "09:00 to 12:00 UTC" in _text(banner)  # the time that the gain is of
+
+
+@pytest.mark.parametrize(
+    ("ended", "seen", "css", "words"),
+    [
+        (timedelta(hours=9), timedelta(seconds=5), "quiet", "history is loading, so far up to 03:00 UTC"),
+        (timedelta(hours=9), timedelta(minutes=5), "bad", "stale: nothing newer than 03:00 UTC has arrived"),
+        (timedelta(minutes=5), timedelta(seconds=5), "warn", "behind: the newest span ended at 11:55 UTC"),
+        (timedelta(seconds=5), timedelta(seconds=5), "good", "live: spans end 5 s ago at the newest"),
+    ],
+)
+def test_history_on_its_way_is_no_sender_that_fell_silent(ended: timedelta, seen: timedelta, css: str, words: str) -> None:
+    here = Arriving(1, 1, 1, 1, NOW - ended, NOW, NOW - seen)
+    assert (here.css, here.words.replace("\N{NO-BREAK SPACE}", " ")) == (css, words)
 
 
 def test_the_worst_segment_stands_first_then_the_one_with_most_requests(html: str) -> None:
@@ -76,7 +99,7 @@ def test_a_hostile_model_name_is_text_everywhere(html: str) -> None:
 def test_the_keys_of_the_url_narrow_the_rows(reader: StoreReader) -> None:
     html = overview.draw(Asked(reader, {"model": "qwen3-32b"}, NOW))
     assert "Segments 1 to 1 of 1" in html
-    assert "0 of 1 segment can be judged: no control arm" in html
+    assert "0 of 1 stream can be judged: no control arm" in html
 
 
 def test_rows_beyond_the_last_say_where_the_first_are(reader: StoreReader) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -12,12 +14,14 @@ import polars as pl
 import pytest
 from dashboards_rows import FLEETS, HOSTILE, NOTICE, NOW, Fleet, StoreReader
 
-from dashboards import flips
+from dashboards import flips, notice_evidence, segment_charts, standing
 from dashboards.arriving import Arriving
+from dashboards.charts import Period
 from dashboards.choice import choice
 from dashboards.notice_steps import steps
 from dashboards.page import Asked
 from dashboards.pages import segment
+from dashboards.segment_charts import BLOCK
 from dashboards.segment_table import METRICS
 from pipeline.segments import JUDGING_KEYS, canonical
 from queries import cells_rolled
@@ -92,6 +96,50 @@ def test_the_most_urgent_segment_is_drawn_unasked(html: str) -> None:
     assert "Speculation: stopped paying" in text
     assert "gain -15 % (-20..-10 %)" in text
     assert "Judged over the last 24 blocks of 5 minutes, so a change shows after one to two hours." in text
+
+
+def test_each_column_names_the_time_that_it_is_of(html: str) -> None:
+    table = html.split('id="metrics"')[1].split("</table>")[0].replace("\N{NO-BREAK SPACE}", " ")
+    heads = [re.sub(r"<[^>]*>", " ", head).split() for head in re.findall(r'<th scope="col"[^>]*>(.*?)</th>', table)]
+    assert [" ".join(head) for head in heads] == [
+        "Metric",
+        "Treated 24 h",
+        "Control 24 h",
+        "Gain now, 95 % interval 09:00 to 12:00 UTC",
+        "All requests 24 h",
+    ]
+    assert "over 09:00 to 12:00 UTC" in html.split('id="headline"')[1].split("</section>")[0]
+
+
+def test_the_whole_reason_stands_once_and_short_elsewhere(html: str) -> None:
+    shown = re.sub(r"<details.*?</details>", "", html, flags=re.S)
+    assert shown.count("gain -15 % (-20..-10 %)") == 1
+    assert shown.count("net ITL 27.6 ms against 24 ms in control") == 2
+    assert shown.index("gain -15 % (-20..-10 %)") < shown.index('id="metrics"')
+
+
+@pytest.mark.parametrize(
+    ("reason", "first"),
+    [
+        ("net ITL is worse: evident since 06:15 UTC (a, b); so", "net ITL is worse"),
+        (
+            "TTFT not compared with control (no control arm: nothing to compare with): so",
+            "TTFT not compared with control (no control arm: nothing to compare with)",
+        ),
+        ("at 06:15 it was 1,000", "at 06:15 it was 1,000"),
+        ("", ""),
+    ],
+)
+def test_the_short_form_of_a_reason_is_its_first_clause(reason: str, first: str) -> None:
+    assert standing.short(reason) == first
+
+
+def test_the_chart_dates_a_loss_and_its_flip_as_the_words_do() -> None:
+    effects = [{"until": NOW, "gain": -0.1, "gain_low": -0.2, "gain_high": -0.05, "blocks": 24, "n_a": 5, "n_b": 5, "note": None}]
+    period = Period(NOW - timedelta(hours=24), NOW)
+    flip, since = NOW - timedelta(hours=2), NOW - timedelta(hours=3)
+    gain = segment_charts.figures([], [*effects, {**effects[0], "until": since}], [flip], BLOCK, period, since=since)[0]
+    assert re.findall(r">(flip[^<]*|worse[^<]*)</text>", str(gain.svg)) == ["worse since 09:00", "flip 10:00"]
 
 
 def test_the_url_chooses_the_segment_and_the_period(reader: StoreReader) -> None:
@@ -180,12 +228,21 @@ def test_a_flip_says_why_and_what_to_do(html: str) -> None:
     assert '<details id="why-chosen" class="todo">' in html
     assert "Drain one replica." in text
     assert "restart without --speculative-config" in text
-    assert "decode, memory bandwidth, tpot_s: weights are read" in text
-    assert "harm, net_itl_gain below 0 for 3 blocks: a loss" in text
-    assert "failure mode, ttft_s above 1.25 times control for 3 blocks: felt" in text
+    text = " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).replace("\N{NO-BREAK SPACE}", " ").split())
+    assert text.count("Turn off when") == html.count('<h3>Why: the causal chain</h3>')
+    assert "decode, memory bandwidth, Time per output token: weights are read" in text
+    assert "Turn off when harm, Net ITL gain below 0 % for 3 blocks: a loss" in text
+    assert "or failure mode, Time to first token above 1.25 times control for 3 blocks: felt" in text
     assert "select count(*) from requests where model = $model" in text
     assert '"model": "llama-3.3-70b"' in text
     assert 'href="api/flips?flip_id=f2"' in html
+
+
+def test_what_a_flip_costs_names_the_time_that_it_is_of() -> None:
+    impact = {"since": "2026-03-02T09:30:00Z", "until": "2026-03-02T10:50:00Z", "lost_s_per_1k_requests": 7860.0}
+    told = notice_evidence.urgency({"impact": impact}).replace("\N{NO-BREAK SPACE}", " ")
+    assert told == "From 09:30 to 10:50 UTC: 7.86 s longer each"
+    assert notice_evidence.urgency({"impact": None}) == ""
 
 
 def test_a_lever_that_came_back_is_not_to_be_turned_off() -> None:

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from dashboards_rows import HOSTILE, NOW, StoreReader
 
-from dashboards import sql_chart, sql_table
+from dashboards import sql_chart, sql_table, theme
 from dashboards.page import Asked
 from dashboards.pages import sql
+from dashboards.sql_chart import Drawing
 from queries.questions import UnknownInvestigationError
 from queries.results import SqlResult
 from queries.sandbox import Sandbox, SqlLimits
@@ -131,6 +132,27 @@ def test_a_chart_is_drawn_of_columns_that_are_there(sandbox: Sandbox) -> None:
         with pytest.raises(sql_chart.ChartError, match=told):
             sql_chart.drawing(wrong, result)
     assert sql_chart.drawing({}, result) is None
+
+
+def _hours() -> SqlResult:
+    hours = [NOW.replace(hour=hour) for hour in (1, 2) for _ in range(2)]
+    table = pa.table({"n": [9, 9, 9, 9], "arm": ["treated", "control"] * 2, "hour": hours, "itl_s": [0.1, 0.2, 0.3, 0.4]})
+    kinds = [("n", "BIGINT"), ("arm", "VARCHAR"), ("hour", "TIMESTAMP WITH TIME ZONE"), ("itl_s", "DOUBLE")]
+    return SqlResult(kinds, table, truncated=False, elapsed_s=0.01)
+
+
+def test_what_a_url_leaves_open_is_drawn_over_time_with_a_line_for_each_arm() -> None:
+    assert sql_chart.drawing({"chart": "line", "y": "itl_s"}, _hours()) == Drawing("line", "hour", "itl_s", "arm")
+    assert sql_chart.drawing({"chart": "line", "series": ""}, _hours()) == Drawing("line", "hour", "n", "")
+    assert sql_chart.drawing({"chart": "bar"}, ONE) == Drawing("bar", "a", "a", "")
+    assert sql_chart.offered({}, _hours())["series"] == "arm"
+
+
+def test_arms_have_their_colors_and_a_time_axis_names_its_zone() -> None:
+    drawn = sql_chart.figure(_hours(), Drawing("line", "hour", "itl_s", "arm"), "Arms").svg
+    assert "hour (UTC)" in str(drawn)
+    assert sql_chart._colors(["control", "other", "treated"]) == [theme.CONTROL, theme.SECOND, theme.TREATED]
+    assert len(sql_chart._colors([str(n) for n in range(12)])) == 12
 
 
 def test_an_answer_without_numbers_or_values_has_no_chart(sandbox: Sandbox) -> None:

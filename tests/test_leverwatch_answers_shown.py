@@ -14,7 +14,7 @@ import pytest
 from fastapi import Depends, FastAPI
 
 from dashboards import answers
-from leverwatch.cli import effects, missing
+from leverwatch.cli import effects, effects_table, missing
 from leverwatch.cli.main import main
 from leverwatch.cli.report import long_form
 from leverwatch.config import Config
@@ -90,11 +90,35 @@ def test_effects_are_shown_by_key_without_columns_that_say_nothing() -> None:
 
 
 def test_a_terminal_gets_an_effect_s_few_columns_and_the_arm_where_it_is_not_treated() -> None:
-    long = EFFECT | {"segment": json.dumps(SEGMENT), "arm_a": "treated", "coverage": 1.0, "note": "n", "basis": "control"}
+    long = EFFECT | {"segment": json.dumps(SEGMENT), "arm_a": "treated", "coverage": 1.0, "note": "few", "basis": "control"}
     both = pl.DataFrame([long, long | {"arm_a": "disabled_in_place"}])
-    assert effects.short(effects.shown(both.head(1))).columns == ["model", "hardware", "metric", "n_a", "gain", "basis", "note"]
-    assert effects.short(effects.shown(both))["arm_a"].to_list() == ["treated", "disabled_in_place"]
+    head, _, row, note = effects_table.text(both.head(1)).splitlines()
+    assert head.split() == ["segment", "metric", "gain", "n", "basis", "note"]
+    assert " ".join(row.split()) == "m · h100 tpot_s +12 % 3 control 1"
+    assert note == "1: few"
+    assert [row.split()[4] for row in effects_table.text(both).splitlines()[2:4]] == ["treated", "disabled_in_place"]
     assert "coverage" in effects.shown(both).columns
+
+
+def test_a_table_of_effects_fits_a_terminal_whatever_segments_and_notes_hold() -> None:
+    keys = {"model": "m" * 70, "hardware": "h100", "topology": "tp8", "input_bucket": "2048-8191", "temperature_bucket": "0.3-0.8"}
+    effect = {
+        "metric": "conditional_acceptance_at_1",
+        "arm_a": "treated",
+        "n_a": 10**7,
+        "n_b": 10**7,
+        "value_a": 0.0123456,
+        "value_b": 98765.4,
+    }
+    effect |= {"gain": -1.234, "gain_low": -2.5, "gain_high": 0.0123, "believed": "harm", "turned_at": "2026-11-30T10:05:00Z"}
+    effect |= {"blocks": 288, "basis": "switchback", "note": "why " * 60}
+    rows = [effect | {"segment": json.dumps({**keys, "input_bucket": bucket})} for bucket in ("512-2047", "2048-8191")]
+    shown = effects_table.text(pl.DataFrame(rows)).splitlines()
+    assert max(map(len, shown)) <= effects_table.WIDTH
+    assert ("512-2047" in shown[2], "2048-8191" in shown[3]) == (True, True)
+    assert "-123 % (-250..+1.2 %)" in shown[2]
+    assert "harm since 11-30 10:05" in shown[2]
+    assert " ".join(" ".join(shown[4:]).split()) == "1: " + " ".join(["why"] * 60)
 
 
 def test_effects_of_some_metrics_are_asked_for_by_name_and_an_unknown_one_is_refused() -> None:

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from leverwatch.cli.main import main
 from queries import saved_questions
 from queries.questions import investigations
+from queries.results import SqlResult
 from queries.saved_questions import Draft
 from queries.store import Store
 
@@ -40,6 +42,13 @@ def test_a_question_is_answered_with_its_defaults_and_with_given_values(
     assert json.loads(capsys.readouterr().out)["rows"] == [[42, "x=y"]]
     assert ask("how-fresh", "--format", "csv") == 0
     assert capsys.readouterr().out == "sender,newest_span_at,heard_at,behind_s,silent_s\n"
+
+
+def test_a_table_has_digits_that_can_be_read_and_other_formats_all_of_them() -> None:
+    answer = SqlResult([("a", "DOUBLE")], pa.table({"a": [0.123456789, 123456.789, 1e-9, 0.0, None]}), truncated=False, elapsed_s=0.1)
+    assert answer.text(is_rounded=True).split()[2:7] == ["0.1235", "123457", "1e-09", "0", "null"]
+    assert "0.123456789" in answer.text()
+    assert answer.rows()[0] == [0.123456789]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from lever_cells_rows import BLOCK, LEVER, START, arm_rows, put
 
 from dashboards import api
 from leverwatch import lever_effects
+from leverwatch.cli import effects_table
 from leverwatch.cli.main import main
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
@@ -110,7 +111,7 @@ def test_a_loss_in_every_stratum_that_pooling_shows_as_a_gain_is_said_to_mislead
     assert (found["is_misleading"], found["strata"], found["blocks"], found["coverage"]) == (True, 2, 24, pytest.approx(1.0))
     assert found["note"].startswith("pooled misleads: it shows +")
     assert "another mix of input_bucket (Simpson)" in found["note"]
-    assert "weights are of the 3.0 h before the window" in found["note"]
+    assert "each segment counts by its requests of the 3.0 h before the window" in found["note"]
 
 
 def test_net_itl_is_charged_with_the_first_token_that_the_lever_delays(store: Store) -> None:
@@ -190,9 +191,10 @@ def test_the_command_shows_both_numbers_and_why_one_misleads(folder: Path, capsy
     asked = ["effects", "--data", str(folder), "--lever", LEVER, "--by", "model"]
     assert main(asked) == 0
     text = capsys.readouterr().out
-    assert "pooled_gain" in text
-    assert "is_misleading" in text
+    assert "  pooled  " in text.splitlines()[0]
+    assert "pooled misleads" in text
     assert "strata_gains" not in text
+    assert max(map(len, text.splitlines())) <= effects_table.WIDTH
     assert main([*asked, "--format", "csv"]) == 0
     assert "strata_gains" in capsys.readouterr().out.splitlines()[0]
 

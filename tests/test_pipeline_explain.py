@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import polars as pl
 import pytest
 
 from pipeline.explain import BY_CHANCE, DEFINES, SCHEMA, condition_of, ranked, sizes
+from pipeline.mechanisms import MECHANISMS
+from pipeline.segments import LEVERS
+from queries.store import Store
 
 Counts = Mapping[str | float, tuple[int, int]]
 KINDS = {"key": pl.String, "kind": pl.String, "value": pl.String, "upper": pl.Float64, "count_a": pl.Int64, "count_b": pl.Int64}
@@ -135,3 +139,19 @@ def test_nothing_known_gives_no_rows_with_the_same_columns() -> None:
 )
 def test_what_differs_is_said_as_a_condition_for_where(key: str, value: str | None, condition: str) -> None:
     assert condition_of(key, value) == condition
+
+
+def test_what_a_lever_does_by_itself_stands_after_what_differs_and_says_so() -> None:
+    keys: dict[str, Counts] = {name: {1.0: (1000, 0), 2.0: (0, 1000)} for name in ("draft_tokens", "ttft_s", "cached_tokens")}
+    frame = ranked(counted(1000, 1000, **keys), {"arm.speculation", "lever.speculation"})
+    assert frame["key"].to_list() == ["cached_tokens", "ttft_s", "draft_tokens"]
+    assert row(frame, "draft_tokens")["note"] == "what speculation does by itself"
+    assert row(ranked(counted(1000, 1000, **keys)), "draft_tokens")["note"] is None
+
+
+def test_every_lever_says_which_columns_are_its_own_and_they_are_there(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    columns = set(store.frame("select column_name from duckdb_columns() where table_name = 'requests'")["column_name"])
+    store.close()
+    assert tuple(MECHANISMS) == LEVERS
+    assert {name for names in MECHANISMS.values() for name in names} <= columns

@@ -20,7 +20,6 @@ FIGURE_WAIT_S = 25.0
 SHOWN_ROWS = 30
 STATEMENTS = 2  # of a comparison: the counts, and the sums of blocks for intervals
 TITLE_CHARACTERS = 90
-BY_CHANCE = "no more than chance"
 COLUMNS = "select column_name, data_type from duckdb_columns() where table_name = 'requests' order by column_index"
 
 
@@ -42,7 +41,7 @@ def draw(asked: Asked) -> str:
     values = compare_forms.known(asked)
     told = answer.sets.query if answer else {name: value for name, value in asked.query.items() if "." in name}
     listed = answer.rows if answer else []
-    telling = [row for row in listed if not row.note]
+    telling = [row for row in listed if row.tells]
     return templating.render(
         "compare.html",
         asked=asked,
@@ -58,7 +57,10 @@ def draw(asked: Asked) -> str:
         figures=answer.figures if answer else [],
         rows=telling[:SHOWN_ROWS],
         left_out=max(0, len(telling) - SHOWN_ROWS),
-        others=[row for row in listed if row.note],
+        own=[row for row in listed if row.is_by_nature],
+        others=[row for row in listed if not row.tells and not row.is_by_nature],
+        mixed=compare_rows.mixed(listed),
+        pooled=compare_forms.pooled(chosen, values) if not answer else "",
         sizes=_sizes(listed),
         as_of=theme.clock(answer.compared.answered_at, asked.now) if answer and answer.compared.answered_at else "",
     )

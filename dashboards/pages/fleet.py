@@ -1,4 +1,4 @@
-"""The fleet page: what each replica is, what it carries beside the others of its pool, who stands out, and one metric of each over time."""
+"""The fleet page: what each replica is, what it carries beside its peers, who stands out of these, and one metric of each over time."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 import polars as pl
 
-from dashboards import filters, fleet_history, fleet_rows, templating, theme
+from dashboards import filters, fleet_history, fleet_rows, fleet_spread, templating, theme
 from dashboards.arriving import newest
 from dashboards.choice import Choice, choice
 from dashboards.figure import Figure, Sql
+from dashboards.fleet_peers import POOL
 from dashboards.fleet_rows import Replica
 from dashboards.page import Asked, Page
 from dashboards.pages.overview import narrowed
@@ -32,7 +33,7 @@ def draw(asked: Asked) -> str:
     listed = _replicas(reader, chosen)
     shown = listed[:SHOWN]
     told = _history(reader, chosen, shown, asked)
-    pools = _report(reader, chosen, fleet_rows.POOL, fleet_rows.SPREADS)
+    groups = {id(one.group): one.group for one in listed if one.group}.values()
     impossible = files.question("page_fleet_impossible")
     period = {"since": chosen.since, "until": chosen.until}
     return templating.render(
@@ -40,11 +41,13 @@ def draw(asked: Asked) -> str:
         asked=asked,
         bar=filters.bar(asked, chosen, JUDGING_KEYS, levers=(), own=("replica",)),
         chosen=chosen,
-        period=f"{theme.clock(chosen.since, now)} to {theme.clock(chosen.until, now)}",
+        period=theme.between(chosen.since, chosen.until, now),
         odd=[one for one in shown if one.odd],
         replicas=shown,
         total=len(listed),
-        pools=_pools(pools, listed),
+        pools=fleet_spread.pools(groups),
+        spreads=[by_name()[name].title for name in fleet_spread.SPREADS],
+        alone=sum(not one.group.peers for one in listed if one.group),
         columns=_titles(fleet_rows.COLUMNS),
         linked=[one for one in shown if any(value.value is not None for value in one.link)],
         link_columns=_titles(fleet_rows.LINK),
@@ -70,9 +73,10 @@ def figures(asked: Asked) -> Sequence[Figure]:
 
 
 def _replicas(reader: Reader, chosen: Choice) -> list[Replica]:
-    report = _report(reader, chosen, ("replica", *fleet_rows.POOL), fleet_rows.METRICS)
+    by = ("replica", *POOL)
+    report, by_prompt = _report(reader, chosen, by, fleet_rows.METRICS), _report(reader, chosen, (*by, "input_bucket"), ())
     now = reader.frame(files.question("page_fleet_now"), _now(chosen))
-    return fleet_rows.replicas(report.to_dicts(), now.to_dicts(), chosen)
+    return fleet_rows.replicas(report.to_dicts(), by_prompt.to_dicts(), now.to_dicts(), chosen)
 
 
 def _report(reader: Reader, chosen: Choice, by: Sequence[str], metrics: Sequence[str]) -> pl.DataFrame:
@@ -99,26 +103,6 @@ def _names(shown: Sequence[Replica], asked: Asked) -> list[str]:
     """The replicas in the order in which the chart takes them: the one that was asked for, then as the table has them."""
     wanted = asked.query.get("replica")
     return list(dict.fromkeys([*([wanted] if wanted else []), *(one.name for one in shown)]))
-
-
-def _pools(report: pl.DataFrame, listed: Sequence[Replica]) -> list[dict[str, Any]]:
-    """Each pool with how evenly its replicas are used, the least even first."""
-    counts: dict[tuple[Any, ...], int] = {}
-    for one in listed:
-        counts[tuple(one.keys.values())] = counts.get(tuple(one.keys.values()), 0) + (one.requests > 0)
-    found = []
-    for row in report.to_dicts():
-        keys = tuple(row[key] for key in fleet_rows.POOL)
-        spreads = [fleet_rows.value(row, name, name) for name in fleet_rows.SPREADS]
-        found.append(
-            {
-                "name": " · ".join(key or "unknown" for key in keys),
-                "replicas": counts.get(keys, 0),
-                "requests": row["requests"],
-                "spreads": spreads,
-            }
-        )
-    return sorted(found, key=lambda pool: -(pool["spreads"][0].value or 0.0))
 
 
 def _titles(pairs: Sequence[tuple[str, str]]) -> list[str]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from dashboards import health_coverage, health_problems, health_rows, templating, theme
+from dashboards.arriving import is_loading
 from dashboards.figure import Sql
 from dashboards.page import Asked, Page
 from queries import files
 
 EXAMPLES = 3
+SHOWN_SUSPICIONS = 30
+FIRST_WRONG = 3
 Told = Mapping[str, Any]
 
 
@@ -27,10 +30,10 @@ def draw(asked: Asked) -> str:
     made_at, told = asked.house.diagnosis()
     stored_at, storage = asked.house.storage()
     state, now = asked.house.state(), asked.now
-    newest_at = health_rows.moment(told["freshness"]["newest_event_at"])
+    newest_at = health_problems.moment(told["freshness"]["newest_event_at"])
     dialects = health_coverage.dialects(told)
     wrong = health_problems.problems(told, state, storage, dialects, newest_at, now)
-    period = {"since": health_rows.moment(told["since"]), "until": health_rows.moment(told["until"])}
+    period = {"since": health_problems.moment(told["since"]), "until": health_problems.moment(told["until"])}
     aside = files.question("page_health_quarantine")
     examples = asked.reader.frame(aside, {**period, "examples": EXAMPLES}).to_dicts()
     return templating.render(
@@ -42,11 +45,14 @@ def draw(asked: Asked) -> str:
         told=told,
         made=f"{made_at:%H:%M:%S} UTC",
         stored=f"{stored_at:%H:%M:%S} UTC",
+        is_loading=is_loading(newest_at, health_problems.seen_at(told), now),
         newest=theme.age((now - newest_at).total_seconds()) if newest_at else "no data",
-        ledger=health_rows.ledger(told["ledger"]),
+        ledger=_halves(health_rows.ledger(told["ledger"]), lambda row: bool(row["gap"] or row["rejected"] or row["dropped"])),
         sums=health_rows.sums(told["ledger"]),
-        senders=health_rows.senders(told["senders"], now),
-        scrapes=health_rows.scrapes(told["scrapes"], now),
+        senders=_halves(health_rows.senders(told["senders"], now), lambda row: bool(row["said"])),
+        scrapes=_halves(health_rows.scrapes(told["scrapes"], now), lambda row: bool(row["is_failing"])),
+        suspicions=_halves(told["suspicions"][:SHOWN_SUSPICIONS], lambda row: row["severity"] != "noted"),
+        sampling=_halves(told["sampling"], lambda row: row["state"] != "whole"),
         dialects=dialects,
         quarantine=health_rows.quarantine(told["quarantine"], examples, now),
         examples_sql=Sql(aside, {**period, "examples": EXAMPLES}),
@@ -57,6 +63,12 @@ def draw(asked: Asked) -> str:
         state=state,
         deploys=_deploys(asked, now),
     )
+
+
+def _halves(rows: Sequence[Told], is_wrong: Callable[[Told], bool]) -> dict[str, Sequence[Told]]:
+    """The rows, of those that need a look the first and the others, and those that need none: on a phone all but the first are folded."""
+    wrong, fine = [row for row in rows if is_wrong(row)], [row for row in rows if not is_wrong(row)]
+    return {"all": rows, "wrong": wrong[:FIRST_WRONG], "more": wrong[FIRST_WRONG:], "fine": fine}
 
 
 def _deploys(asked: Asked, now: datetime) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import reduce
 
 import polars as pl
@@ -67,9 +67,9 @@ def narrowed(frame: pl.DataFrame, chosen: Choice) -> pl.DataFrame:
 
 def period_words(here: Arriving, chosen: Choice, now: datetime) -> str:
     """A period in words; it ends at the newest data, which may be long ago."""
-    seen = now if chosen.since.astimezone(UTC).date() == now.astimezone(UTC).date() else chosen.since - timedelta(days=1)
-    start, end = theme.clock(chosen.since, seen), theme.clock(chosen.until, seen)  # both with the date, or neither
-    return f"{start} to {end}" + (", where the newest data ends" if here.css == "bad" and chosen.until == here.until else "")
+    return theme.between(chosen.since, chosen.until, now) + (
+        ", where the newest data ends" if here.css in ("bad", "quiet") and chosen.until == here.until else ""
+    )
 
 
 def _report(reader: Reader, since: datetime, until: datetime, metrics: Sequence[str] = changes.COVERED) -> pl.DataFrame:

@@ -22,7 +22,7 @@ KINDS = {"slowest": "Slowest", "failed": "Failed", "median": "Nearest to the med
 def draw(asked: Asked) -> str:
     """The page as HTML. Raises ValueError for an id, time or choice that is none."""
     until = newest(asked.reader, asked.now)
-    chosen = choice(asked.query, until)
+    chosen = choice({**asked.query, "since": asked.query.get("since") or request_found.DEFAULT_SINCE}, until)
     text, at = request_found.looked_up(asked.query, until)
     found = request_found.found(asked.reader, text, at, until) if text else None
     shared = {
@@ -33,6 +33,7 @@ def draw(asked: Asked) -> str:
         "examples": _examples(asked, chosen, found),
         "examples_sql": Sql(files.question("page_request_examples"), request_found.examples_of(chosen)),
         "where": title(chosen.keys),
+        "is_longer": chosen.until - chosen.since > request_found.EXAMPLES_OF,
         "kinds": KINDS,
     }
     if found is None:

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from dashboards import doubts, filters, flips, segment_charts, segment_shown, segment_table, standing, templating, unjudged
+from dashboards import doubts, filters, flips, segment_charts, segment_shown, segment_table, standing, templating, theme, unjudged
 from dashboards.arriving import arriving
 from dashboards.charts import Period
 from dashboards.choice import choice
@@ -37,7 +37,7 @@ def draw(asked: Asked) -> str:
     here = segment_shown.shown(reader, chosen, now)
     turned = flips.newest(reader, now, here.lever, here.segment)
     drawn, is_any_temperature = _figures(reader, here, [flip.decided_at for flip in turned])
-    lines = _lines(reader, here)
+    lines = _lines(reader, here, now)
     return templating.render(
         "segment.html",
         asked=asked,
@@ -46,6 +46,8 @@ def draw(asked: Asked) -> str:
         here=here,
         chosen=here.choice,
         period=period_words(arrives, chosen, now),
+        length=theme.age((chosen.until - chosen.since).total_seconds()),
+        judged=next((line.window for line in lines if line.window), ""),
         lever=standing.words(here.lever),
         waits=None if here.stream else _waits(reader, here),
         shows_after=unjudged.SHOWS_AFTER,
@@ -80,20 +82,21 @@ def _figures(reader: Reader, here: Shown, turned: Sequence[datetime]) -> tuple[l
         return [], is_any
     marks = [at for at in turned if chosen.since <= at <= chosen.until]
     width, period = timedelta(seconds=chosen.width_s), Period(chosen.since, chosen.until)
-    drawn = segment_charts.figures(buckets, effects, marks, width, period, here.lever, benefit)
+    turned_at = effects[-1]["turned_at"] if effects and here.stream and here.stream.stopped else None
+    drawn = segment_charts.figures(buckets, effects, marks, width, period, here.lever, benefit, turned_at)
     questions = {"gain": Sql(files.question("page_effects"), wanted)}
     cells = Sql(files.question("page_buckets"), asked)
     return [replace(figure, sql=questions.get(figure.key, cells)) for figure in drawn], is_any
 
 
-def _lines(reader: Reader, here: Shown) -> list[Line]:
+def _lines(reader: Reader, here: Shown, now: datetime) -> list[Line]:
     """The table's lines; the cost in money where there is a price of the hardware."""
     until = here.choice.judged_until
     asked = {"lever": here.lever, "segment": here.segment, "since": until - standing.NOW_IS, "until": until}
     effects = reader.frame(files.question("page_effects_now"), asked)
     arms = segment_shown.arms(reader, here, segment_table.METRICS)
     whole = segment_shown.everything(reader, here, segment_table.METRICS)
-    lines = segment_table.lines(whole, arms, {row["metric"]: row for row in effects.iter_rows(named=True)})
+    lines = segment_table.lines(whole, arms, {row["metric"]: row for row in effects.iter_rows(named=True)}, now)
     hardware = {"hardware": here.choice.keys.get("hardware"), "until": here.choice.until}
     prices = reader.frame(files.question("page_price"), hardware) if hardware["hardware"] else pl.DataFrame()
     return [*lines, segment_table.priced(lines[-1], prices.item())] if len(prices) else lines

@@ -62,7 +62,7 @@ def draw(asked: Asked) -> str:
         table=_table(came),
         failure=came.failure or refused,
         figure=figure,
-        drawn=asked.query,
+        drawn=sql_chart.offered(asked.query, came.result),
         numbers=sql_chart.numeric(came.result) if came.result else [],
         chart_kinds=sql_chart.KINDS,
         files=FILES,

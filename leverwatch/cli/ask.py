@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         found = saved_questions.find(asked, args.name)
         values = question_values.values(found.parameters, _given(args.param), datetime.now(UTC))
         answer = connection.ask(found.sql, values, args.limit)
-    return sql.show(answer, args.format, args.out)
+    return sql.show(answer, args.format, args.out, is_rounded=True)
 
 
 class _Asked:

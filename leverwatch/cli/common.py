@@ -54,7 +54,11 @@ def write(frame: pl.DataFrame, fmt: str, out: str | None) -> str | None:
         frame.write_parquet(out)
         return None
     written: dict[str, Callable[[pl.DataFrame], str]] = {"table": _table, "json": _json, "csv": _csv}
-    text = written[fmt](frame)
+    return put(written[fmt](frame), out)
+
+
+def put(text: str, out: str | None) -> str | None:
+    """A text written to `out`; without one it is given back."""
     if out:
         Path(out).write_text(text, encoding="utf-8")
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +10,10 @@ from typing import Any
 import polars as pl
 
 from alerts.levers import unknown
-from leverwatch.cli import common
+from leverwatch.cli import common, effects_table
 from leverwatch.connection import names
 from leverwatch.lever_questions import GAIN_ON
 from pipeline.metrics import judged
-from pipeline.segments import CELL_SEGMENT_KEYS
 from queries.report import ReportError
 
 # The same in every row, in columns of its own, or lists.
@@ -31,12 +29,6 @@ UNSHOWN = (
     "strata_gains",
     "blocks_by_load",
 )
-SHOWN = (
-    "metric", "arm_a", "n_a", "n_b", "value_a", "value_b", "gain", "gain_low", "gain_high", "pooled_gain", "is_misleading", "believed",
-    "turned_at", "blocks", "basis", "permission", "note",
-)  # fmt: skip
-"""What a terminal gets of an effect, beside the keys of its segment; `pooled_gain` and `is_misleading` are of groups of segments."""
-ALL = "(all)"
 UNSHOWN_BANDS = ("lever", "segment", "buckets", "blocks", "gains", "gains_low", "gains_high", "signs", "line_point")
 
 
@@ -81,15 +73,16 @@ def run(args: argparse.Namespace) -> int:
         what, of = ("break-even", "a bucket of a segment") if args.break_even else ("effect", "a segment")
         print(f"leverwatch: there is no {what} of {args.lever}{having} yet: it takes blocks with both arms in {of}", file=sys.stderr)
     common.say(misleading(frame))
-    text = common.write(_table(args, frame) if args.format == "table" else frame, args.format, args.out)
+    text = _table(args, frame) if args.format == "table" else common.write(frame, args.format, args.out)
     if text:
         print(text, end="")
     return 0 if len(frame) else 3
 
 
-def _table(args: argparse.Namespace, frame: pl.DataFrame) -> pl.DataFrame:
-    whole = shown(frame, UNSHOWN_BANDS if args.break_even else UNSHOWN)
-    return whole if args.wide or args.break_even or args.widening else short(whole)
+def _table(args: argparse.Namespace, frame: pl.DataFrame) -> str | None:
+    if args.wide or args.break_even or args.widening:
+        return common.write(shown(frame, UNSHOWN_BANDS if args.break_even else UNSHOWN), "table", args.out)
+    return common.put(effects_table.text(frame), args.out)
 
 
 def of_metrics(frame: pl.DataFrame, metrics: Sequence[str]) -> pl.DataFrame:
@@ -122,21 +115,6 @@ def misleading(frame: pl.DataFrame) -> list[str]:
     return [f"{row['segment']} {row['metric']}: {row['note']}" for row in frame.filter(pl.col("is_misleading")).iter_rows(named=True)]
 
 
-def short(whole: pl.DataFrame) -> pl.DataFrame:
-    """What fits a terminal of all that is shown: the segment's keys and SHOWN; the arm where it is not treated, alone."""
-    arms = whole["arm_a"].unique().to_list() if "arm_a" in whole.columns else []
-    keys = whole.columns[: whole.get_column_index("metric")]
-    return whole.select(*keys, *(name for name in SHOWN if name in whole.columns and (name != "arm_a" or arms != ["treated"])))
-
-
 def shown(frame: pl.DataFrame, unshown: Sequence[str] = UNSHOWN) -> pl.DataFrame:
     """Rows for a terminal: a column for each key of a segment, four digits, and no column that says nothing."""
-    segments = [json.loads(text) for text in frame["segment"]]
-    if "missing" in frame.columns:
-        frame = frame.with_columns(pl.col("missing").list.join("; "))
-    named = dict.fromkeys([*CELL_SEGMENT_KEYS, *(key for segment in segments for key in segment)])
-    keys = [pl.Series(key, [segment.get(key) for segment in segments], pl.String) for key in named]
-    if any(segments):
-        keys[0] = pl.Series(keys[0].name, [segment.get(keys[0].name) if segment else ALL for segment in segments], pl.String)
-    whole = pl.DataFrame(keys).hstack(frame.drop(unshown, strict=False)).with_columns(pl.selectors.float().round_sig_figs(4))
-    return whole.select(name for name in whole.columns if whole[name].null_count() < len(whole) or whole.is_empty())
+    return effects_table.wide(frame, unshown)

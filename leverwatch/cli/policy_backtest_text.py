@@ -10,17 +10,19 @@ import polars as pl
 from alerts import wording
 from alerts.backtest_labels import Label, Mark, stream_days
 from alerts.backtest_missed import why
+from alerts.backtest_stretches import Stretch
 from alerts.backtest_told import Backtest, Judged
 from leverwatch.cli import common
 from pipeline.segments import canonical
 
 MOST_UNDECIDED = 20
+MOST_NEAR = 10
 UNDECIDED = ("insufficient", "frozen", "conflicted")
 
 
 def text(found: Backtest, seen: Sequence[Mark], unmet: Sequence[Label], unknown: Sequence[Label] = ()) -> str:
-    """What a back-test says, for people: recommendations, then how often, then what was missed, not told, and not known."""
-    lines = [*_fired(seen), *_often(found, seen), *missed(found, unmet, unknown), *_undecided(found.streams)]
+    """What a back-test says, for people: recommendations, then how often, how near the others came, what was missed, and not known."""
+    lines = [*_fired(seen), *_often(found, seen), *_near(found, seen), *missed(found, unmet, unknown), *_undecided(found.streams)]
     return "\n".join([*lines, *(f"note: {note}" for note in found.notes)]) + "\n"
 
 
@@ -81,6 +83,23 @@ def _often(found: Backtest, seen: Sequence[Mark]) -> Iterator[str]:
     if any(mark.is_false is not None for mark in seen):
         false = sum(bool(mark.is_false) for mark in seen)
         yield f"false by label: {false}, {false / days:.3g} a stream and day"
+
+
+def _near(found: Backtest, seen: Sequence[Mark]) -> Iterator[str]:
+    """How near streams that never acted came to it, the nearest first."""
+    fired = {(mark.recommendation.policy, mark.recommendation.segment) for mark in seen}
+    quiet = [one for one in found.streams if (one.policy, one.segment) not in fired]
+    near = [(stretch.nearest_short, one, stretch) for one in quiet if (stretch := _nearest(one)) and stretch.nearest_short is not None]
+    for _, one, stretch in sorted(near, key=lambda told: told[0])[:MOST_NEAR]:
+        at = f", at {moment(stretch.nearest_at)}" if stretch.nearest_at else ""
+        yield f"never acted: {one.policy} {one.segment}: {stretch.nearest}{at}"
+    if len(near) > MOST_NEAR:
+        yield f"and {len(near) - MOST_NEAR} streams more that never acted, further from it"
+
+
+def _nearest(stream: Judged) -> Stretch | None:
+    known = [one for one in stream.stretches if one.nearest_short is not None]
+    return min(known, key=lambda one: one.nearest_short or 0.0, default=None)
 
 
 def missed(found: Backtest, unmet: Sequence[Label], unknown: Sequence[Label]) -> Iterator[str]:

@@ -29,9 +29,9 @@ def run(args: argparse.Namespace) -> int:
     return show(answer, args.format, args.out)
 
 
-def show(answer: SqlResult, fmt: str, out: str | None) -> int:
-    """Prints an answer in a format, or writes it to a file; says on standard error when rows were cut."""
-    content = _written(answer, fmt)
+def show(answer: SqlResult, fmt: str, out: str | None, *, is_rounded: bool = False) -> int:
+    """Prints an answer in a format, or writes it to a file; says on standard error when rows were cut. A table may be rounded."""
+    content = answer.text(is_rounded=is_rounded) if fmt == "table" else _written(answer, fmt)
     if out:
         Path(out).write_bytes(content if isinstance(content, bytes) else content.encode())
     elif isinstance(content, bytes):
@@ -48,4 +48,4 @@ def _written(answer: SqlResult, fmt: str) -> str | bytes:
         return answer.parquet() if fmt == "parquet" else answer.arrow()
     if fmt == "json":
         return answer.json_text()
-    return answer.csv() if fmt == "csv" else answer.text()
+    return answer.csv()
