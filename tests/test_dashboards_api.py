@@ -132,7 +132,7 @@ def test_an_error_has_its_status_a_code_and_a_message(client: httpx.Client, body
 
 def test_a_body_that_is_too_large_or_no_json_is_invalid(client: httpx.Client) -> None:
     assert client.post("/api/sql", content=b"select 1").status_code == 400
-    assert client.post("/api/sql", content=b'{"sql": "' + b"x" * (2 << 20) + b'"}').status_code == 400
+    assert client.post("/api/sql", content=b'{"sql": "' + b"x" * (2 << 20) + b'"}').status_code == 413
 
 
 def test_sql_gives_the_other_formats_too(client: httpx.Client) -> None:
