@@ -30,7 +30,7 @@ def draw(asked: Asked) -> str:
         "chosen": chosen,
         "text": text,
         "bar": filters.bar(asked, chosen, levers=(), own=("id", "at")),
-        "examples": _examples(asked, chosen, found),
+        "examples": {} if found else _examples(asked, chosen),
         "examples_sql": Sql(files.question("page_request_examples"), request_found.examples_of(chosen)),
         "where": title(chosen.keys),
         "is_longer": chosen.until - chosen.since > request_found.EXAMPLES_OF,
@@ -68,6 +68,7 @@ def _told(asked: Asked, found: Found) -> Mapping[str, Any]:
         "when": theme.clock(row["started_at"], asked.now),
         "segment": title({key: row[key] for key in JUDGING_KEYS}),
         "segment_url": chosen_url(row),
+        "others_url": f"request?{urlencode({key: row[key] or '' for key in JUDGING_KEYS})}",
         "others": [{"id": one["request_id"], "url": address(one)} for one in found.others],
     }
 
@@ -92,11 +93,9 @@ def address(row: Mapping[str, Any]) -> str:
     return f"request?{urlencode({'id': row['request_id'] or row['trace_id'], 'at': row['started_at'].isoformat()})}"
 
 
-def _examples(asked: Asked, chosen: Choice, found: Found | None) -> dict[str, list[dict[str, Any]]]:
-    """Requests worth a look of the last hour of the choice; of the segment of the one that is shown, where nothing is chosen."""
+def _examples(asked: Asked, chosen: Choice) -> dict[str, list[dict[str, Any]]]:
+    """Requests worth a look of the last hour of the choice."""
     params = request_found.examples_of(chosen)
-    if found and not chosen.keys:
-        params |= {key: found.row[key] or "" for key in JUDGING_KEYS}
     listed: dict[str, list[dict[str, Any]]] = {kind: [] for kind in KINDS}
     for row in asked.reader.frame(files.question("page_request_examples"), params).to_dicts():
         shown = {name: theme.shown(row[name], "s") for name in ("ttft_s", "e2e_s")}

@@ -1,17 +1,19 @@
 -- What each replica is and does now: of the requests that began from $since to $until (minutes) those that it answered, with its engine, what
 -- its levers are set to and its arms, and of how many another replica had read the prompt (pairs); and how many prompts it read for others.
 -- $samples_since bounds its newest gauges.
-with told as (
+with near as materialized (
     select
-        replica, false as reads, prefill_replica is distinct from replica and prefill_replica is not null as is_pair, model, hardware,
+        replica, prefill_replica, prefill_replica is distinct from replica and prefill_replica is not null as is_pair, model, hardware,
         topology, engine, engine_version, levers, arms, started_at
     from requests
-    where started_at >= $since::timestamptz and started_at < $until::timestamptz and replica is not null
+    where started_at >= $since::timestamptz and started_at < $until::timestamptz
+),
+told as (
+    select replica, false as reads, is_pair, model, hardware, topology, engine, engine_version, levers, arms, started_at
+    from near
+    where replica is not null
     union all
-    select prefill_replica, true, true, model, hardware, topology, engine, engine_version, levers, arms, started_at
-    from requests
-    where started_at >= $since::timestamptz and started_at < $until::timestamptz and prefill_replica is distinct from replica
-        and prefill_replica is not null
+    select prefill_replica, true, true, model, hardware, topology, engine, engine_version, levers, arms, started_at from near where is_pair
 ),
 served as (
     select
