@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -226,3 +227,26 @@ def test_couriers_look_again_when_a_silence_ends_by_itself(store: Store) -> None
     clock.forward(600)
     assert [couriers.hand_over(NOW, caught_up=True) for _ in range(2)] == [1, 0]
     couriers.stop()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_whatever_happens_while_a_receiver_is_away_its_story_alternates_and_ends_as_the_stream_does(store: Store, seed: int) -> None:
+    rng, is_open, heard = random.Random(seed), False, []
+    for minute in range(600, 586, -1):
+        opens = not is_open if rng.random() < 0.7 else is_open
+        state, action = rng.choice(
+            (("off_recommended", "disable"), ("probation", "enable")) if opens else (("on", "keep"), ("off", "keep"))
+        )
+        if opens != is_open:
+            flip(store, f"{state} {minute}", state, minute / 60, action)
+        is_open, is_up = opens, rng.random() < 0.5
+        if rng.random() < 0.8:
+            put_in(store)
+        heard += tried(store, "delivered") if is_up else tried(store, "retrying", again_s=0.0) and []
+    for _ in range(6):
+        put_in(store)
+        heard += tried(store, "delivered")
+    begins = [name.startswith(("off_recommended", "probation")) for name in heard]
+    assert begins == [place % 2 == 0 for place in range(len(begins))]
+    assert (begins[-1:] or [False]) == [is_open]
+    assert len(set(heard)) == len(heard)
