@@ -36,6 +36,7 @@ def problems(
         *_ledger(told["ledger"]),
         *_freshness(newest_at, seen_at(told), now),
         *_sources(told),
+        *_late(told),
         *_values(told),
         *(
             Problem("warn", f"{gap.names[0]} cannot be computed of requests of {dialect.name}: {gap.why}", "coverage")
@@ -113,6 +114,15 @@ def _sources(told: Told) -> Iterator[Problem]:
             )
     if unread := sum(row["spans"] for row in told["unknown"]):
         yield Problem("warn", f"{theme.count(unread)} spans of the last hour are read by no dialect", "sampling")
+
+
+def _late(told: Told) -> Iterator[Problem]:
+    """Requests that were settled before the samples came which say what they met."""
+    rows = [row for row in told["late_samples"] if row["column"] == "batch_at_admission"]
+    if rows:
+        many, who = theme.count(sum(row["requests"] for row in rows)), _listed([row["replica"] for row in rows])
+        said = f"{many} requests of {who} were settled before their samples came, so their batch is unknown"
+        yield Problem("warn", f"{said}: send samples no later than spans", "coverage")
 
 
 def _values(told: Told) -> Iterator[Problem]:

@@ -41,7 +41,10 @@ class Telemetry:
         """The page of each replica as it was last looked at."""
 
     def bodies(self, events: Sequence[Request | Reading | Score], *, scraped: bool = True) -> Iterator[Body]:
-        """What is sent of events, which are in order of time; no samples of the pages unless they are scraped."""
+        """What is sent of events, which are in order of time; no samples of the pages unless they are scraped.
+
+        Samples go first: history is sent faster than life, and a request that is settled before its replica's samples come never has them.
+        """
         spans: list[wire.Emitted] = []
         logs: list[EmittedLog] = []
         looked: list[tuple[int, Scraped, str]] = []
@@ -53,12 +56,12 @@ class Telemetry:
                 looked.append(self._looked_at(event))
             else:
                 spans.extend(self._evaluation.spans(event))
+        if scraped:
+            yield from _metrics(looked)
         for content, items in self._exports.bodies(spans):
             yield Body("traces", content, items)
         for content, items in self._log_exports.bodies(logs):
             yield Body("logs", content, items)
-        if scraped:
-            yield from _metrics(looked)
 
     def _told(self, request: Request) -> Iterable[wire.Emitted]:
         voice = self._voices[request.at.engine]

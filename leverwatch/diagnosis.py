@@ -97,7 +97,10 @@ class Freshness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `doctor` says. `status`: 0, 1 a core metric cannot be computed of a replica with requests, 3 no requests in the period."""
+    """What `doctor` says. `status`: 0, 1 a core metric cannot be computed of a replica with requests, 3 no requests in the period.
+
+    `late_samples`: per replica and column the requests that were settled before the samples came that would have said it.
+    """
 
     status: int
     since: datetime
@@ -111,6 +114,7 @@ class Diagnosis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quarantine: list[dict[str, Any]]
     suspicions: list[dict[str, Any]]
     control: list[dict[str, Any]]
+    late_samples: list[dict[str, Any]]
     senders: list[Sender]
     scrapes: list[Scrape]
     ledger: list[dict[str, Any]]

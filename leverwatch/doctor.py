@@ -14,6 +14,7 @@ from leverwatch.diagnosis import Diagnosis, Freshness, Sampled, Scrape, Sender, 
 from leverwatch.engine_room import EngineRoom
 from leverwatch.ledger_rows import ledger_rows, pending
 from leverwatch.remedies import COLUMNS
+from pipeline.gauges import TOLERANCE_S
 from pipeline.traps import link
 from queries import files
 from queries.coverage import coverage
@@ -56,6 +57,7 @@ def diagnose(room: EngineRoom, since: str | None = None) -> dict[str, Any]:
         quarantine=with_links(frames["quarantine"]),
         suspicions=with_links(frames["suspicions"]),
         control=frames["control"].to_dicts(),
+        late_samples=frames["late_samples"].to_dicts(),
         senders=senders(clocks),
         scrapes=scrapes(frames["scrapes"]),
         ledger=ledger_rows(room, None),
@@ -107,6 +109,7 @@ def _frames(seen: Transaction, since: datetime, until: datetime) -> dict[str, pl
         "suspicions": seen.frame(files.question("doctor_suspicions"), period),
         "scrapes": seen.frame(files.question("doctor_scrapes")),
         "control": seen.frame(files.question("doctor_control"), period),
+        "late_samples": seen.frame(files.question("doctor_late_samples"), period | {"tolerance_s": TOLERANCE_S}),
     }
 
 

@@ -123,9 +123,18 @@ def _others(told: Diagnosis) -> Iterator[list[str]]:
     yield _section("time series that cannot be right, by replica", [_suspicion(row) for row in told["suspicions"]])
     failing = [f"{row['sender']}: {row['reason']}" for row in told["scrapes"] if row["is_failing"]]
     yield _section("scrape targets that fail", failing)
+    yield _section("requests settled before their samples came: send samples no later than spans", _late(told["late_samples"]))
     yield _section("clocks", [f"{row['sender']}: {row['said']}" for row in told["senders"] if row["said"]])
     rows = sorted(told["ledger"], key=lambda row: (-row["rejected"] - row["dropped"], row["sender"], row["signal"]))
     yield _section("received = stored + duplicate + rejected + dropped + pending", [line for row in rows for line in _ledger(row)])
+
+
+def _late(rows: Sequence[Diagnosis]) -> list[str]:
+    """Each replica with how many requests lack which columns for that."""
+    counts: dict[str, list[str]] = {}
+    for row in rows:
+        counts.setdefault(row["replica"], []).append(f"{_counted(row['requests'])} without {row['column']}")
+    return [f"{replica}: {', '.join(told)}" for replica, told in counts.items()]
 
 
 def _since(row: Diagnosis) -> str:

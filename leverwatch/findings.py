@@ -31,7 +31,8 @@ Row = Mapping[str, Any]
 def replicas(seen: Mapping[str, pl.DataFrame], now: datetime) -> list[Replica]:
     """Every replica and dialect: those with requests, then those whose spans are parts of others', then those that fell silent.
 
-    `seen` has the frames `coverage`, `marks`, `spans`, `samples`, `sampling` and `last_seen`, as the questions of these names give them.
+    `seen` has the frames `coverage`, `marks`, `spans`, `samples`, `late_samples`, `sampling` and `last_seen`, as the questions of these
+    names give them.
     """
     nameless = {row["engine"] for row in seen["coverage"].filter(pl.col("replica").is_null()).to_dicts()}
     spoke = {(row["replica"], row["dialect"]): row for row in _speakers(seen["spans"], nameless).to_dicts()}
@@ -183,6 +184,9 @@ class _Ears:
         self._tapped = set(of_tap["replica"].to_list())
         self._samples = seen["samples"].sort("name").to_dicts()
         self._serving = set(seen["coverage"]["replica"].to_list())
+        self._late: dict[str, set[str]] = {}
+        for row in seen["late_samples"].to_dicts():
+            self._late.setdefault(row["replica"], set()).add(row["column"])
 
     def of(self, row: Row) -> Heard:
         """What is heard of the replica of a row of `coverage`.
@@ -198,7 +202,8 @@ class _Ears:
         active = frozenset(sample["signal"] for sample in mine if (sample["most"] or 0) > 0)
         is_tapped = bool(row["has_body"]) or row["replica"] in self._tapped
         is_half = row["halves"] == row["requests"]
-        return Heard(is_tapped, names, active, is_named=row["replica"] is not None, is_half=is_half)
+        late = frozenset(self._late.get(row["replica"], ()))
+        return Heard(is_tapped, names, active, is_named=row["replica"] is not None, is_half=is_half, late=late)
 
 
 def _key(row: Row) -> tuple[str | None, str | None]:

@@ -57,7 +57,8 @@ _OF_NOBODY = {
 class Heard:
     """What is heard of a replica beside its requests: if the tap speaks for it, samples' names by signal, if it has a name.
 
-    `active` are the signals whose samples are above 0; `is_half`: of its prefill/decode pairs only the prefill leg is known.
+    `active` are the signals whose samples are above 0; `is_half`: of its prefill/decode pairs only the prefill leg is known; `late` are
+    the columns whose samples came when some requests were settled already.
     """
 
     tap: bool = False
@@ -65,15 +66,22 @@ class Heard:
     active: frozenset[str] = frozenset()
     is_named: bool = True
     is_half: bool = False
+    late: frozenset[str] = frozenset()
 
 
 NOTHING = Heard()
+LATE = (
+    "its samples came after these requests were settled, 2 minutes after they began: scrape or send samples at least once a minute and no "
+    "later than spans, and load a recording's samples before its spans"
+)
 
 
 def remedy(column: str, engine: str, heard: Heard = NOTHING, *, some: bool = False) -> str:
     """Why requests of an engine lack a column (where `some`: some of them), and what brings it: one sentence, never empty."""
     if heard.is_half and column in OF_DECODING:
         return "only the prefill legs are known: trace the decode pool too"
+    if column in heard.late:
+        return LATE
     if column in _OF_NOBODY:
         return _OF_NOBODY[column]
     if column == "replica":

@@ -33,7 +33,7 @@ def entry(sender: str, **counts: Any) -> dict[str, Any]:
 def diagnosis(**parts: Any) -> dict[str, Any]:
     """A diagnosis with nothing in it but what is stated."""
     lists: dict[str, Any] = {
-        name: [] for name in ("replicas", "sampling", "unknown", "quarantine", "suspicions", "senders", "scrapes", "ledger")
+        name: [] for name in ("replicas", "sampling", "unknown", "quarantine", "suspicions", "senders", "scrapes", "ledger", "late_samples")
     }
     fresh = {"newest_event_at": (NOW - timedelta(seconds=4)).isoformat(), "unassembled": 0}
     return {"since": (NOW - timedelta(hours=1)).isoformat(), "until": NOW.isoformat(), "freshness": fresh, **lists, **parts}

@@ -62,6 +62,12 @@ def test_targets_that_fail_alike_are_one_problem_and_so_are_replicas_that_fell_s
     assert found == ["s0, s1, s2 and 2 more: answered 503", "s5: refused", "a, b are silent: no request in the last hour"]
 
 
+def test_requests_that_were_settled_before_their_samples_are_one_problem() -> None:
+    late = [{"replica": name, "column": column, "requests": 600} for name in "ab" for column in ("batch_at_admission", "kv_usage")]
+    (one,) = told(diagnosis(late_samples=late))
+    assert one.text.startswith("1,200 requests of a, b were settled before their samples came, so their batch is unknown")
+
+
 def test_coverage_of_a_dialect_weighs_replicas_by_their_requests() -> None:
     columns = [[column("queue_s", "partial", share, "say it")] for share in (0.2, 0.6)]
     found = dialects(diagnosis(replicas=[replica("a", 30, columns=columns[0]), replica("b", 10, columns=columns[1])]))

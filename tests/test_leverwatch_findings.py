@@ -101,6 +101,27 @@ def test_a_counter_of_drafts_makes_draft_acceptance_asked_for_once_it_counts(roo
     assert found == ["not_applicable", "missing"]
 
 
+@pytest.mark.parametrize(
+    ("settled", "before_s", "late"), [("true", 20, True), ("false", 20, False), ("true", 90, False), ("true", -5, False)]
+)
+def test_requests_that_were_settled_before_their_samples_came_are_told_by_replica(
+    room: EngineRoom, settled: str, before_s: int, late: bool
+) -> None:
+    put(room, body(*(vllm(n) for n in range(1, 4)), service__instance__id="r1"))
+    with room.store.write() as transaction:
+        transaction.execute(f"update requests_hot set is_settled = {settled}")
+        transaction.execute(
+            "insert into samples_hot by name select max(started_at) - to_seconds($before_s) as observed_at, 'r1' as replica, "
+            "'vllm:num_requests_running' as name, map {} as labels, 3.0 as value, 'gauge' as kind, 'running_requests' as signal, "
+            "'vllm' as engine, 's' as sender, max(started_at) as received_at from requests_hot",
+            {"before_s": before_s},
+        )
+    told = doctor.diagnose(room)
+    assert told["late_samples"] == ([{"replica": "r1", "column": "batch_at_admission", "requests": 3}] if late else [])
+    assert why(told, "batch_at_admission").startswith("its samples came after these requests were settled") == late
+    assert ("r1: 3 requests without batch_at_admission" in text(told)) == late
+
+
 def test_a_replica_that_samples_alone_name_is_shown_as_such(room: EngineRoom) -> None:
     put(room, body(vllm(1), service__instance__id="r1"))
     at = datetime.fromtimestamp(START / 1e9, UTC)
