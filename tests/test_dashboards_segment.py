@@ -19,6 +19,7 @@ from dashboards.notice_steps import steps
 from dashboards.page import Asked
 from dashboards.pages import segment
 from dashboards.segment_table import METRICS
+from dashboards.studio import Studio
 from pipeline.segments import JUDGING_KEYS, canonical
 from queries import cells_rolled
 from queries.store import Store
@@ -45,16 +46,13 @@ class _Read(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreReader]:
-    store = Store(tmp_path_factory.mktemp("data"))
-    dashboards_rows.fill(store)
-    yield StoreReader(store)
-    store.close()
+def reader(page_store: Store) -> StoreReader:
+    return StoreReader(page_store)
 
 
 @pytest.fixture(scope="module")
-def html(reader: StoreReader) -> str:
-    return segment.draw(Asked(reader, {}, NOW))
+def html(reader: StoreReader, studio: Studio) -> str:
+    return segment.draw(Asked(reader, {}, NOW, studio=studio))
 
 
 @pytest.fixture

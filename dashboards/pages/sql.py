@@ -61,7 +61,7 @@ def draw(asked: Asked) -> str:
         result=came.result,
         table=_table(came),
         failure=came.failure or refused,
-        figure=figure,
+        figure=asked.drawn([figure])[0] if figure else None,
         drawn=asked.query,
         numbers=sql_chart.numeric(came.result) if came.result else [],
         chart_kinds=sql_chart.KINDS,
