@@ -89,7 +89,7 @@ class Easel:
             self._drawn = 0
             self._exchange(self._child, b"", self._limits.start_s)
         except (child_output.TooLateError, OSError) as error:
-            msg = f"the process that draws did not start: {error or f'nothing came of it in {self._limits.start_s:g} s'}"
+            msg = f"the process that draws did not start: {str(error) or f'nothing came of it in {self._limits.start_s:g} s'}"
             raise DrawingError(msg) from error
         return self._child
 
