@@ -94,9 +94,10 @@ def json_able(value: Any, status: int = 200) -> Response:
     return _json(value, status)
 
 
-def error(code: str, message: str, hint: str = "", status: int | None = None) -> Response:
+def error(code: str, message: str, hint: str = "", status: int | None = None, retry_after_s: int | None = None) -> Response:
     """`{error: {code, message, hint}}`; 504 for the time limit, another 4xx for the rest."""
-    return _json({"error": {"code": code, "message": message, "hint": hint}}, status or _STATUS.get(code, 400))
+    said = None if retry_after_s is None else {"Retry-After": str(retry_after_s)}
+    return _json({"error": {"code": code, "message": message, "hint": hint}}, status or _STATUS.get(code, 400), said)
 
 
 def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -1,4 +1,4 @@
-"""The pages and the query endpoints as a router: a reader, a sandbox and a clock in, HTTP out."""
+"""The pages and the query endpoints as a router: a reader, a sandbox, a clock and who draws in, HTTP out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Annotated
 import polars as pl
 from fastapi import APIRouter, Query, Request, Response
 
-from dashboards import answers, figure_files, page_list, sql_api, sql_files
+from dashboards import answers, figures_api, page_list, sql_api, sql_files
 from dashboards.house import House
 from dashboards.page import Asked, Page
 from dashboards.pages import failed
 from dashboards.reader import Reader
+from dashboards.studio import Studio
 from pipeline.metrics import UnknownMetricError
 from queries.report import moment
 from queries.sandbox import Sandbox, SqlError
@@ -36,7 +37,7 @@ Lever = Annotated[str | None, Query(description="such as speculation; needed")]
 Total = Annotated[bool, Query(description="one effect of all the lever's traffic, standardized over its segments")]
 
 
-def router(reader: Reader, sandbox: Sandbox, clock: Callable[[], datetime], house: House | None = None) -> APIRouter:
+def router(reader: Reader, sandbox: Sandbox, clock: Callable[[], datetime], studio: Studio, house: House | None = None) -> APIRouter:
     """Every page of `pages/`, `/figure/...`, `/assets/...`, `/api/report`, `/api/effects`, `/api/break-even`, `/api/sql`, `/api/schema`."""
     routes = APIRouter()
 
@@ -44,14 +45,16 @@ def router(reader: Reader, sandbox: Sandbox, clock: Callable[[], datetime], hous
         address = str(request.base_url)
         described, said = request.app.openapi, request.headers
         may_change = bool(request.scope.get("leverwatch.may_change", True))
-        return Asked(reader, request.query_params, clock(), address, path, page_list.found(), sandbox, described, said, house, may_change)
+        return Asked(
+            reader, request.query_params, clock(), address, path, page_list.found(), sandbox, described, said, house, may_change, studio
+        )
 
     for page in page_list.found():
         routes.add_api_route(page.path, _drawing(page, asking), methods=["GET", "HEAD"], include_in_schema=False)
-    _add_figures(routes, asking)
     _add_assets(routes)
     _add_reports(routes, reader, clock)
 
+    routes.include_router(figures_api.router(studio, asking))
     routes.include_router(sql_api.router(sandbox))
     routes.include_router(sql_files.router(sandbox, asking))
     return routes
@@ -66,22 +69,6 @@ def _drawing(page: Page, asking: Callable[[Request, str], Asked]) -> Callable[[R
             return answers.page(failed.draw(asked, 400, _said(error)), 400)
 
     return draw
-
-
-def _add_figures(routes: APIRouter, asking: Callable[[Request, str], Asked]) -> None:
-    @routes.get("/figure/{page}/{name}", include_in_schema=False)
-    def figure(page: str, name: str, request: Request) -> Response:
-        key, _, kind = name.rpartition(".")
-        try:
-            drawn = page_list.by_key(page)
-            listed = drawn.figures(asking(request, drawn.path)) if drawn.figures else ()
-            found = next((one for one in listed if one.key == key), None)
-            if found is None:
-                said = f"{page} has no figure {key[:40]!r} now; it has: {', '.join(one.key for one in listed) or 'none'}"
-                return answers.error("not_found", said, status=404)
-            return answers.download(figure_files.file(found, kind), figure_files.KINDS[kind], f"leverwatch-{page}-{name}")
-        except (page_list.UnknownPageError, UnknownMetricError, ValueError) as error:
-            return answers.error("invalid", _said(error))
 
 
 def _add_assets(routes: APIRouter) -> None:

@@ -11,7 +11,7 @@ import altair as alt
 import polars as pl
 
 from dashboards import theme
-from dashboards.charts import drawn
+from dashboards.charts import filled
 from dashboards.figure import Figure
 from dashboards.row_charts import CLIP
 
@@ -31,7 +31,7 @@ def figure(row: Mapping[str, Any], place: str) -> Figure:
     if not seen:
         return Figure(key, title, f"Not available: no bucket has enough blocks in both arms yet ({row['note']}).")
     told = [_bucket(row, n) for n in range(seen[0], seen[-1] + 1)]
-    svg = drawn(_spec(named(row["key"])), json.dumps({"rows": [_shown(one) for one in told], "zero": [{"y": 0}]}))
+    drawing = filled(_spec(named(row["key"])), json.dumps({"rows": [_shown(one) for one in told], "zero": [{"y": 0}]}))
     numbers = [
         [one["bucket"], *(_percent(one[name]) for name in ("gain", "gain_low", "gain_high")), str(one["blocks"]), one["sign"]]
         for one in told
@@ -39,7 +39,7 @@ def figure(row: Mapping[str, Any], place: str) -> Figure:
     label = f"{title} in {place}: " + "; ".join(f"{one['bucket']} {_percent(one['gain'])}, {one['sign']}" for one in told)
     columns = [named(row["key"]), "gain", "low", "high", "blocks", "what it says"]
     values = pl.DataFrame(told, infer_schema_length=None)
-    return Figure(key, title, words(row), label, svg, columns, numbers, newest_at=row["until"], values=values)
+    return Figure(key, title, words(row), label, drawing, columns, numbers, newest_at=row["until"], values=values)
 
 
 def words(row: Mapping[str, Any]) -> str:

@@ -1,10 +1,9 @@
-"""Rows of numbers in, figures out: an SVG drawn on the server, and the same numbers as a table and in words."""
+"""Rows of numbers in, figures out: what is to be drawn, and the same numbers as a table and in words."""
 
 from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,15 +11,11 @@ from typing import Any
 
 import altair as alt
 import polars as pl
-import vl_convert
-from markupsafe import Markup
 
 from dashboards import theme
 from dashboards.figure import Figure
 
 MOST_ROWS = 5000
-MOST_TEXT = 2000  # characters of an expression of ours; `sql_chart` cuts what others wrote to far less
-_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 CLIP = 0.6  # a gain or an interval beyond this is drawn up to here: one wide interval would flatten every other
 GainPoint = tuple[datetime, float, float | None, float | None]  # time, gain, low, high
 _TIME_LABEL = "utcFormat(datum.value, utchours(datum.value) + utcminutes(datum.value) == 0 ? '%b %d' : '%H:%M')"
@@ -83,7 +78,7 @@ def lines(key: str, title: str, series: Sequence[Series], axis: Axis, note: str,
     if not values:
         return Figure(key, title, note)
     colors = tuple((line.name, line.color) for line in series)
-    svg = drawn(_lines_spec(colors, axis), json.dumps({"rows": values, "period": period.rows}))
+    drawing = filled(_lines_spec(colors, axis), json.dumps({"rows": values, "period": period.rows}))
     columns = ["from (UTC)", *(f"{line.name}{', ' + axis.title if axis.title else ''}" for line in series), "n"]
     label, newest = _label(title, series, axis), max(line.points[-1][0] for line in series if line.points) + step
     counted = _counted(series)
@@ -92,7 +87,7 @@ def lines(key: str, title: str, series: Sequence[Series], axis: Axis, note: str,
         title,
         note,
         label,
-        svg,
+        drawing,
         columns,
         _numbers(series, axis),
         n=counted(sum(n for _, _, n in line.points) for line in series),
@@ -114,13 +109,13 @@ def interval(key: str, title: str, band: Sequence[GainPoint], turns: Sequence[Ma
         name: [{"t": _iso(one.at), "text": one.text} for one in listed] for name, listed in names.items()
     }
     marks |= {"clipped": [{"t": _iso(at), "y": 100 * CLIP} for at in cut[:1]]}
-    svg = drawn(_interval_spec(), json.dumps({"rows": rows, "zero": [{"y": 0}], "period": period.rows, **marks}))
+    drawing = filled(_interval_spec(), json.dumps({"rows": rows, "zero": [{"y": 0}], "period": period.rows, **marks}))
     said = f"{note} Clipped at \N{PLUS-MINUS SIGN}{theme.percent(CLIP)} in {len(cut)} of {len(held)} points." if cut else note
     series = [Series("gain", theme.TREATED, [(t, v, 0) for t, v, _, _ in band])]
     columns = ["until (UTC)", "gain", "low", "high"]
     numbers = [[_minute(t), *(theme.signed_percent(v) if v is not None else "" for v in three)] for t, *three in band]
     values = pl.DataFrame(band, schema=["until", "gain", "gain_low", "gain_high"], orient="row", infer_schema_length=None)
-    return Figure(key, title, said, _label(title, series, PERCENT), svg, columns, numbers, newest_at=band[-1][0], values=values)
+    return Figure(key, title, said, _label(title, series, PERCENT), drawing, columns, numbers, newest_at=band[-1][0], values=values)
 
 
 def _row(line: Series, axis: Axis, at: datetime, value: float | None) -> dict[str, Any]:
@@ -232,28 +227,9 @@ def _spec(drawn: Any) -> str:
     return json.dumps({**chart.to_dict(), "config": theme.CONFIG})
 
 
-@functools.lru_cache(maxsize=256)
-def drawn(spec: str, rows: str) -> Markup:
-    """The SVG of a specification over rows; the same numbers are drawn once. Vega escapes every text and may load nothing.
-
-    A character that XML has not would end the process, and texts without bounds keep it from all else for minutes.
-    """
-    filled = _drawable({**json.loads(spec), "datasets": json.loads(rows)})
-    return Markup(unspoken(vl_convert.vegalite_to_svg(filled, allowed_base_urls=[])))  # noqa: S704
-
-
-def _drawable(part: Any) -> Any:
-    """The same with texts that can be drawn: cut, and without characters that XML has not."""
-    if isinstance(part, str):
-        return _NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", part if len(part) <= MOST_TEXT else f"{part[: MOST_TEXT - 1]}…")
-    if isinstance(part, dict):
-        return {_drawable(name): _drawable(value) for name, value in part.items()}
-    return [_drawable(one) for one in part] if isinstance(part, list) else part
-
-
-def unspoken(svg: str) -> str:
-    """The drawing without roles of its marks: the page says in one sentence what it shows, and a role without a name is read as nothing."""
-    return re.sub(r"<[a-z][^<>]*>", lambda tag: re.sub(r' (?:role|aria-[a-z]+)="[^"]*"', "", tag[0]), svg)
+def filled(spec: str, rows: str) -> str:
+    """A specification, a JSON object as text, with its rows, another: what is drawn."""
+    return f'{spec[:-1]}, "datasets": {rows}}}'
 
 
 def _iso(at: datetime) -> str:

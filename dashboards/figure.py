@@ -1,4 +1,4 @@
-"""What a chart says in every form: drawn, in words, as numbers, and the question behind it."""
+"""What a chart says in every form: to be drawn, in words, as numbers, and the question behind it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,9 @@ class Sql:
 
 @dataclass(frozen=True)
 class Figure:
-    """One chart of a page. Without `svg` there is nothing to draw and `note` says why.
+    """One chart of a page. `drawing` is what is to be drawn; without it there is nothing and `note` says why.
 
+    On a page it has the `svg` of that, or `undrawn` says why not (`Asked.drawn`).
     `n` counts the requests behind it, `coverage` (ratio) is the share of those asked about that had what it needs, `newest_at` is when its
     newest data ends; None where that has no meaning. `columns` and `numbers` are for reading; `values` holds the same in stored units.
     """
@@ -49,7 +50,7 @@ class Figure:
     title: str
     note: str
     label: str = ""
-    svg: Markup | None = None
+    drawing: str | None = None
     columns: list[str] = field(default_factory=list)
     numbers: list[list[str]] = field(default_factory=list)
     sql: Sql | None = None
@@ -58,6 +59,8 @@ class Figure:
     newest_at: datetime | None = None
     metric: Metric | None = None
     values: pl.DataFrame | None = None
+    svg: Markup | None = None
+    undrawn: str = ""
 
     @property
     def facts(self) -> list[str]:

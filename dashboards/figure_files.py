@@ -8,13 +8,12 @@ import re
 from typing import Any
 
 import polars as pl
-import vl_convert
 
 from dashboards import theme
 from dashboards.figure import Figure
+from dashboards.studio import Studio
 
 KINDS = {"svg": "image/svg+xml; charset=utf-8", "png": "image/png", "csv": "text/csv; charset=utf-8"}
-PNG_SCALE = 2.0
 _STARTS_A_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -22,22 +21,23 @@ class NotDrawnError(ValueError):
     """There is nothing to draw; says why."""
 
 
-def file(figure: Figure, kind: str) -> bytes:
+def file(figure: Figure, kind: str, studio: Studio) -> bytes:
     """The figure as one of `KINDS`, in the light theme's colors; CSV holds stored units.
 
     Raises:
         NotDrawnError: it has no data, or the kind is none of these.
+        DrawingError, CrowdedError: it was not drawn.
     """
     if kind not in KINDS:
         msg = f"a figure as {kind!r}: {', '.join(KINDS)} are taken"
         raise NotDrawnError(msg)
     if kind == "csv":
         return _csv(figure).encode()
-    if figure.svg is None:
+    if figure.drawing is None:
         msg = f"{figure.title}: {figure.note}"
         raise NotDrawnError(msg)
-    svg = _colored(str(figure.svg))
-    return svg.encode() if kind == "svg" else bytes(vl_convert.svg_to_png(svg, scale=PNG_SCALE))
+    svg = _colored(studio.svg(figure.drawing))
+    return svg.encode() if kind == "svg" else studio.png(svg)
 
 
 def _colored(svg: str) -> str:

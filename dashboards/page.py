@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from markupsafe import Markup
+
 from dashboards.choice import FILTER_KEYS, Choice
 from dashboards.figure import Figure
 from dashboards.house import House
+from dashboards.kept_drawings import Drawn
 from dashboards.reader import Reader
+from dashboards.studio import Studio
 from queries.sandbox import Sandbox
 
 CARRIED = (*FILTER_KEYS, "since", "until", "lever")  # what navigation takes along from page to page
@@ -44,6 +48,7 @@ class Asked:
     headers: Mapping[str, str] = field(default_factory=dict)
     house: House | None = None
     may_change: bool = True
+    studio: Studio | None = None
 
     @property
     def updated(self) -> str:
@@ -56,6 +61,14 @@ class Asked:
         kept = {name: self.query[name] for name in CARRIED if name in self.query}
         shown = [page for page in self.pages if page.order is not None]
         return [Link(page.title, address(page.path, kept), page.path == self.path) for page in shown]
+
+    def drawn(self, figures: Sequence[Figure]) -> list[Figure]:
+        """The figures with their drawings, all of them asked for at once; where nobody draws, they say so."""
+        if self.studio is None:
+            return [replace(figure, undrawn="nobody draws here") if figure.drawing else figure for figure in figures]
+        named = [figure.drawing for figure in figures if figure.drawing is not None]
+        found = dict(zip(named, self.studio.page(named), strict=True))
+        return [_shown(figure, found[figure.drawing]) if figure.drawing is not None else figure for figure in figures]
 
     def download(self, figure: Figure, kind: str, chosen: Choice | None = None) -> str:
         """Where a figure of this page lies as `svg`, `png` or `csv`; of what is chosen, where the URL leaves a choice to the page."""
@@ -80,6 +93,10 @@ class Page:
     def key(self) -> str:
         """What its figures' addresses call it."""
         return key_of(self.path)
+
+
+def _shown(figure: Figure, drawn: Drawn) -> Figure:
+    return replace(figure, svg=None if drawn.svg is None else Markup(drawn.svg), undrawn=drawn.why)  # noqa: S704
 
 
 def key_of(path: str) -> str:

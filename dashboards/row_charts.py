@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
-from markupsafe import Markup
 
 from dashboards import theme
-from dashboards.charts import drawn
+from dashboards.charts import filled
 from dashboards.short_names import told_apart
 
 MOST_ROWS = 30
@@ -37,17 +36,17 @@ class Row:
 _COLORS = {"good": theme.GOOD, "bad": theme.BAD, "warn": theme.CONTROL, "quiet": theme.TREATED}
 
 
-def whiskers(rows: Sequence[Row], axis_title: str) -> Markup | None:
+def whiskers(rows: Sequence[Row], axis_title: str) -> str | None:
     """A dot and its interval a row, in percent, beside the line of 0; None where no row has a value."""
     known = [row for row in rows if row.value is not None][:MOST_ROWS]
     if not known:
         return None
     names = told_apart([row.name for row in known], WHISKER_CHARACTERS)
     told = [_whisker(place, row, name) for place, (row, name) in enumerate(zip(known, names, strict=True))]
-    return drawn(_whisker_spec(axis_title), json.dumps({"rows": told}))
+    return filled(_whisker_spec(axis_title), json.dumps({"rows": told}))
 
 
-def bars(rows: Sequence[Row], axis_title: str, factor: float = 100.0) -> Markup | None:
+def bars(rows: Sequence[Row], axis_title: str, factor: float = 100.0) -> str | None:
     """A bar a row from 0 to its value; `high`, where it is known, is a mark to hold it against. None where no row has a value."""
     known = [row for row in rows if row.value is not None][:MOST_ROWS]
     if not known:
@@ -57,7 +56,7 @@ def bars(rows: Sequence[Row], axis_title: str, factor: float = 100.0) -> Markup 
         {"row": place, "name": name, "x": _of(row.value, factor), "mark": _of(row.high, factor), "color": _COLORS[row.css], "zero": 0}
         for place, (row, name) in enumerate(zip(known, names, strict=True))
     ]
-    return drawn(_bar_spec(axis_title), json.dumps({"rows": told}))
+    return filled(_bar_spec(axis_title), json.dumps({"rows": told}))
 
 
 def css(low: float | None, high: float | None) -> str:

@@ -1,4 +1,4 @@
-"""The answer to a statement and the columns that a URL chooses in, a figure out, drawn on the server as all are."""
+"""The answer to a statement and the columns that a URL chooses in, a figure out, to be drawn on the server as all are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 import altair as alt
 import polars as pl
-from markupsafe import Markup
 
 from dashboards import charts, theme
 from dashboards.figure import Figure
@@ -110,7 +109,7 @@ def figure(result: SqlResult, chosen: Drawing, title: str, unit: str = "") -> Fi
     lowest, highest = drawn[chosen.y].min(), drawn[chosen.y].max()
     label = f"{title}: {chosen.kind} chart of {axis} by {chosen.x}, {len(drawn):,} values from {lowest!s} to {highest!s}"
     numbers = [["" if value is None else str(value) for value in row] for row in drawn.head(SHOWN_NUMBERS).iter_rows()]
-    return Figure(KEY, title, " ".join(filter(None, notes)), label, _svg(chosen, rows, axis), drawn.columns, numbers, values=drawn)
+    return Figure(KEY, title, " ".join(filter(None, notes)), label, _drawing(chosen, rows, axis), drawn.columns, numbers, values=drawn)
 
 
 def _in_time(column: pl.Series) -> pl.Series:
@@ -162,7 +161,7 @@ def _fold(rows: list[dict[str, Any]]) -> str:
     return f"Of {len(sizes):,} series, the {MOST_SERIES} with most rows are drawn."
 
 
-def _svg(chosen: Drawing, rows: list[dict[str, Any]], axis: str) -> Markup:
+def _drawing(chosen: Drawing, rows: list[dict[str, Any]], axis: str) -> str:
     x, kind = rows[0]["x"], "N"
     if isinstance(x, int | float):
         kind = "Q" if chosen.kind != "bar" else "O"
@@ -182,7 +181,7 @@ def _svg(chosen: Drawing, rows: list[dict[str, Any]], axis: str) -> Markup:
         "point": lambda: marks.mark_point(filled=True, aria=False),
     }[chosen.kind]()
     spec = {**drawn.properties(width=WIDTH_PX, height=HEIGHT_PX).to_dict(), "config": theme.CONFIG}
-    return charts.drawn(json.dumps(spec), json.dumps({"rows": rows}))
+    return charts.filled(json.dumps(spec), json.dumps({"rows": rows}))
 
 
 def _colors(names: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ import altair as alt
 import polars as pl
 
 from dashboards import theme
-from dashboards.charts import Period, drawn
+from dashboards.charts import Period, filled
 from dashboards.choice import title
 from dashboards.figure import Figure
 from dashboards.row_charts import NAME_CHARACTERS, ROW_PX
@@ -31,7 +31,7 @@ def figure(marks: Sequence[Mapping[str, Any]], within: Period) -> Figure:
     turns = [turn for mark in marks if mark["kind"] != "setting" and mark["noted_at"] >= within.since for turn in _turns(mark, scopes)]
     split = {"turns": [one for one in turns if "row" in one], "elsewhere": [one for one in turns if "row" not in one]}
     rows = {"settings": settings, **split, "period": within.rows}
-    svg = drawn(_spec(), json.dumps(rows))
+    drawing = filled(_spec(), json.dumps(rows))
     known = [mark for mark in marks if mark["noted_at"] >= within.since or mark["kind"] == "setting"]
     numbers = [[f"{mark['noted_at'].astimezone(UTC):%Y-%m-%d %H:%M}", mark["kind"], _place(mark), _said(mark)] for mark in known]
     counted = {kind: sum(mark["kind"] == kind for mark in known) for kind in ("setting", "flip", "deploy")}
@@ -42,7 +42,7 @@ def figure(marks: Sequence[Mapping[str, Any]], within: Period) -> Figure:
     note += f" {left} more scopes are among the numbers." if left > 0 else ""
     values = pl.DataFrame([dict(mark) for mark in known], infer_schema_length=None)
     columns = ["at (UTC)", "what", "where", "said"]
-    return Figure("time-line", TITLE, note, f"{TITLE}: {said}", svg, columns, numbers, values=values)
+    return Figure("time-line", TITLE, note, f"{TITLE}: {said}", drawing, columns, numbers, values=values)
 
 
 def _settings(marks: Sequence[Mapping[str, Any]], within: Period) -> list[dict[str, Any]]:

@@ -93,10 +93,10 @@ def figure(told: Waterfall) -> Figure:
     bars = base.mark_bar(height=10, yOffset=6).encode(x=alt.X("a:Q", title="ms"), x2="b:Q", y=y, color=color)
     texts = base.mark_text(align="left", dy=-7).encode(x="a:Q", y=y, text="text:N")
     chart = (bars + texts).properties(width=WIDTH_PX, height=ROW_PX * len(rows))
-    svg = charts.drawn(json.dumps({**chart.to_dict(), "config": theme.CONFIG}), json.dumps({"rows": rows}))
+    drawing = charts.filled(json.dumps({**chart.to_dict(), "config": theme.CONFIG}), json.dumps({"rows": rows}))
     values = pl.DataFrame([{"leg": bar.name, "where": bar.where, "start_s": bar.start_s, "length_s": bar.length_s} for bar in told.bars])
     numbers = [[bar.name, bar.where, bar.begins, bar.words] for bar in told.bars]
-    return Figure(KEY, "Legs of the request", "", "", svg, ["leg", "where", "begins", "takes"], numbers, values=values)
+    return Figure(KEY, "Legs of the request", "", "", drawing, ["leg", "where", "begins", "takes"], numbers, values=values)
 
 
 def _phases(request: Row) -> Iterator[Bar]:

@@ -47,7 +47,7 @@ def pages(
     error_shape.shape_errors(application)
     api_description.describe(application)
     house = ServedHouse(room, partial(_state, room, worker, receiving))
-    application.include_router(dashboards.api.router(room, room.sandbox, room.clock, house))
+    application.include_router(dashboards.api.router(room, room.sandbox, room.clock, room.studio, house))
     application.include_router(dashboards.questions_api.router(room.store, room.clock))
     application.include_router(alerts.api.router(room.store, room.clock, couriers.wake, room.config.receivers))
     application.include_router(alerts.api_around.router(room.store, room.clock, room.policies))

@@ -151,7 +151,7 @@ class Connection(Protocol):
         from leverwatch import notebook_charts  # here, since it loads Altair: the commands need none
 
         asked = {"lever": lever, "segment": segment, "metric": metric, "by": by, "since": since, "until": until}
-        return notebook_charts.chart(self, name, **asked)
+        return notebook_charts.chart(self, name, asked)
 
     def charts(self) -> pl.DataFrame:
         """One row per chart: its name, what it shows, and what it takes beside `since` and `until`."""

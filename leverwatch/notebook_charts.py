@@ -56,8 +56,8 @@ class Asked:
         return " and ".join(f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in self.segment.items())
 
 
-def chart(connection: Connection, name: str, **asked: Any) -> alt.LayerChart | alt.Chart:
-    """The chart of a name; `Connection.chart` says what it takes.
+def chart(connection: Connection, name: str, asked: Mapping[str, Any]) -> alt.LayerChart | alt.Chart:
+    """The chart of a name; `asked` has every argument of `Connection.chart`, which says what it takes.
 
     Raises:
         UnknownChartError: there is none of that name.
@@ -67,7 +67,7 @@ def chart(connection: Connection, name: str, **asked: Any) -> alt.LayerChart | a
         near = difflib.get_close_matches(name, CHARTS, 1)
         msg = f"chart {name!r} is unknown; {f'did you mean {near[0]}? ' if near else ''}known: {', '.join(CHARTS)}"
         raise UnknownChartError(msg)
-    return CHARTS[name].draw(connection, _asked(connection, **asked))
+    return CHARTS[name].draw(connection, _asked(connection, asked))
 
 
 def listed() -> pl.DataFrame:
@@ -75,19 +75,12 @@ def listed() -> pl.DataFrame:
     return pl.DataFrame([{"name": name, "shows": one.shows, "takes": one.takes} for name, one in CHARTS.items()])
 
 
-def _asked(
-    connection: Connection,
-    *,
-    lever: str = "speculation",
-    segment: Mapping[str, str] | str | None = None,
-    metric: str | None = None,
-    by: str | None = None,
-    since: str | datetime = "24h",
-    until: str | datetime | None = None,
-) -> Asked:
+def _asked(connection: Connection, asked: Mapping[str, Any]) -> Asked:
+    """What `Connection.chart` was asked, with a segment's text read and times in UTC."""
+    segment, until = asked["segment"], asked["until"]
     end = _moment(until, datetime.now(UTC)) if until else _newest(connection)
     keys = json.loads(segment) if isinstance(segment, str) else segment
-    return Asked(lever, keys, metric or "net_itl_s", by, _moment(since, end), end)
+    return Asked(asked["lever"], keys, asked["metric"] or "net_itl_s", asked["by"], _moment(asked["since"], end), end)
 
 
 def _moment(when: str | datetime, now: datetime) -> datetime:

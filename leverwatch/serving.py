@@ -65,7 +65,7 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
     room = EngineRoom(folder, config, sql_behind_s=SQL_BEHIND_S)
     try:
         policies_emptied.check(room.store, config.alerts.policies, room.policies)
-        room.is_server = True
+        room.rounds.is_server = True
         deployment.publish(room.store, config)
         asyncio.run(_Server(room, locks, web_socket, otlp_socket).run(announce))
     finally:
@@ -114,7 +114,7 @@ class _Server:
             otlp_grpc=_address(where.host, grpc_port),
             otlp_http=f"{scheme}://{_address(where.host, _port(self.otlp_socket))}",
         )
-        self.room.base_url = self.room.base_url or addresses.url
+        self.room.rounds.base_url = self.room.rounds.base_url or addresses.url
         serve_file.write(self.room.folder, addresses, self.locks.local())
         announce(addresses)
         await stop.wait()

@@ -6,11 +6,8 @@ The owner of the store copies what the text names to Parquet (`queries.hot_copie
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -23,7 +20,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from queries import child_output
+from queries import child_output, children
 from queries.hot_copies import CopyError, HotCopies
 from queries.results import SqlResult
 from queries.runs import Run, RunIdError, Runs
@@ -165,16 +162,7 @@ class Sandbox:
 
     def _run_child(self, job: bytes, run: Run) -> tuple[dict[str, Any], memoryview]:
         deadline_s = time.monotonic() + run.wall_s
-        with subprocess.Popen(
-            [sys.executable, "-I", "-B", "-m", "queries.sandbox_child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd="/",
-            env=_ENVIRONMENT,
-            close_fds=True,
-            start_new_session=True,
-        ) as child:
+        with children.started("-m", "queries.sandbox_child") as child:
             run.holds(child)
             try:
                 output = child_output.talk(child, job, deadline_s, self.limits.output_bytes * 2)
@@ -193,9 +181,8 @@ class Sandbox:
         """The error of a child that ended without an answer."""
         if -status in (signal.SIGXCPU, signal.SIGALRM):
             return self._too_slow(run)
-        how = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
-        said = f": {errors.strip().splitlines()[-1]}" if errors.strip() else ""
-        return SqlError(f"the process of this statement ended with {how}{said}", "crashed", "simplify it; the store itself is not affected")
+        how = children.how_it_ended(status, errors)
+        return SqlError(f"the process of this statement ended with {how}", "crashed", "simplify it; the store itself is not affected")
 
     def _too_slow(self, run: Run) -> SqlError:
         most_s = max(self.limits.wall_s, self.limits.most_wall_s)
@@ -224,13 +211,3 @@ def _json_able(value: object) -> object:
         return str(value)
     msg = f"a parameter is of type {type(value).__name__}; taken: null, boolean, number, text, date, list, object"
     raise SqlError(msg, "invalid")
-
-
-# One malloc arena and the system allocator keep the address space small: 370 MB before the statement, of the 1 GiB that it may have.
-_ENVIRONMENT = {
-    "MALLOC_ARENA_MAX": "1",
-    "ARROW_DEFAULT_MEMORY_POOL": "system",
-    "OPENBLAS_NUM_THREADS": "1",
-    "LC_ALL": "C.UTF-8",
-    **{name: os.environ[name] for name in ("LD_LIBRARY_PATH", "TZDIR") if name in os.environ},
-}

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from dashboards.studio import Studio
 from queries import fresh_parts
+from queries.sandbox import Sandbox, SqlLimits
+from queries.store import Store
+
+if TYPE_CHECKING:
+    from alert_letters import Hook
+    from playwright.sync_api import Browser
 
 RECORDINGS = Path(__file__).parents[1] / "../shared/data/otlp"
 
@@ -17,6 +26,65 @@ def recordings() -> Path:
     if not RECORDINGS.is_dir():
         pytest.skip(f"no recordings beside the checkout: {RECORDINGS}")
     return RECORDINGS
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store of this test alone."""
+    opened = Store(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store that tests of a module empty in turn (`notice_rows.emptied`), which is sooner done than opening one."""
+    opened = Store(tmp_path_factory.mktemp("kept"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    """A receiver on loopback."""
+    import alert_letters
+
+    with alert_letters.hook() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def studio() -> Iterator[Studio]:
+    """Who draws the figures of pages: one for all tests, since its process takes half a second to start."""
+    opened = Studio()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real browser; one a module, since its loop would be in the way of what other modules run."""
+    import browser_pages  # here: most tests need neither a browser nor pages
+
+    with browser_pages.opened() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def page_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """A store with the pages' made-up rows, of this module alone."""
+    import dashboards_rows
+
+    with dashboards_rows.filled(tmp_path_factory.mktemp("data")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def page_sandbox(page_store: Store) -> Iterator[Sandbox]:
+    """The SQL sandbox over that store, patient with a busy machine."""
+    opened = Sandbox(page_store, SqlLimits(wall_s=30.0))
+    yield opened
+    opened.close()
 
 
 @pytest.fixture(params=[fresh_parts.MIN_ROWS, 1], ids=["hot", "parts"])

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,12 +22,14 @@ from alerts.debt import debt
 from dashboards.api import router
 from dashboards.compared import Compared, Comparison
 from dashboards.house import House
+from dashboards.security import Headed
+from dashboards.studio import Studio
 from leverwatch import explaining, lever_budgets, policy_sources
 from pipeline import cell_store, measure
 from pipeline.metrics import chosen
 from pipeline.segments import canonical
 from queries.report import report
-from queries.sandbox import Sandbox, SqlLimits
+from queries.sandbox import Sandbox
 from queries.store import Store
 
 NOW = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
@@ -88,6 +91,17 @@ FLEETS = (
 )
 
 
+@contextmanager
+def filled(folder: Path) -> Iterator[Store]:
+    """A store in a folder with the rows of the 24 hours before NOW."""
+    store = Store(folder)
+    try:
+        fill(store)
+        yield store
+    finally:
+        store.close()
+
+
 def fill(store: Store) -> None:
     """Writes the rows of the 24 hours before NOW."""
     rows = [row for number, fleet in enumerate(FLEETS) for row in _requests(fleet, random.Random(number))]
@@ -144,16 +158,20 @@ def _requests(fleet: Fleet, chance: random.Random) -> list[dict[str, Any]]:
 
 
 def _requests_table(empty: pl.DataFrame, rows: list[dict[str, Any]]) -> pl.DataFrame:
-    """The rows with the table's own types; arms and provenance as maps."""
+    """The rows with the table's own types; arms and provenance as maps, each made once: a map a row takes half a second."""
     told = ("prompt_tokens", "output_tokens", "decode_s", "ttft_s")
     body = ("cached_tokens", "draft_tokens", "accepted_tokens", "verify_steps")
-    for row in rows:
-        arm = row.pop("arm")
-        row["arms"] = [] if arm is None else [{"key": "speculation", "value": arm}]
-        row["provenance"] = [{"key": name, "value": "span"} for name in told] + [
-            {"key": name, "value": "body"} for name in body if row[name]
-        ]
-    return pl.DataFrame(rows, schema={name: empty.schema[name] for name in rows[0]})
+    arms = [{} if row["arm"] is None else {"speculation": row["arm"]} for row in rows]
+    provenance = [dict.fromkeys(told, "span") | {name: "body" for name in body if row[name]} for row in rows]
+    names = [name for name in rows[0] if name != "arm"]
+    plain = pl.DataFrame([{name: row[name] for name in names} for row in rows], schema={name: empty.schema[name] for name in names})
+    return plain.with_columns(_maps("arms", arms, empty), _maps("provenance", provenance, empty))
+
+
+def _maps(name: str, maps: list[dict[str, str]], empty: pl.DataFrame) -> pl.Series:
+    places = {tuple(one.items()): n for n, one in enumerate({tuple(one.items()): one for one in maps}.values())}
+    listed = [[{"key": key, "value": value} for key, value in one] for one in places]
+    return pl.Series(name, listed, dtype=empty.schema[name]).gather([places[tuple(one.items())] for one in maps])
 
 
 def _effects(fleet: Fleet) -> list[dict[str, Any]]:
@@ -237,13 +255,13 @@ def _flips(transaction: Any) -> None:
 
 
 @contextmanager
-def serving(store: Store, limits: SqlLimits | None = None, house: House | None = None, more: Sequence[APIRouter] = ()) -> Iterator[str]:
-    """The address of a server of the pages over the store, at NOW; `more` routes beside them."""
-    sandbox = Sandbox(store, limits)
+def serving(sandbox: Sandbox, studio: Studio, house: House | None = None, more: Sequence[APIRouter] = ()) -> Iterator[str]:
+    """The address of a server of the pages over the sandbox's store, at NOW; `more` routes beside them."""
+    store = sandbox._copies._store
     app = FastAPI(docs_url=None, redoc_url=None)
-    for routes in (router(StoreReader(store), sandbox, lambda: NOW, house), *more):
+    for routes in (router(StoreReader(store), sandbox, lambda: NOW, studio, house), *more):
         app.include_router(routes)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
+    server = uvicorn.Server(uvicorn.Config(Headed(app), port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -253,7 +271,6 @@ def serving(store: Store, limits: SqlLimits | None = None, house: House | None =
     finally:
         server.should_exit = True
         thread.join()
-        sandbox.close()
 
 
 class StoreReader:

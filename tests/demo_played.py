@@ -12,9 +12,10 @@ from demo import questions
 from demo.fleet import Fleet
 from demo.scenarios.layout import Scenario, Truth
 from demo.telemetry import Telemetry
-from leverwatch.engine_room import NEVER, EngineRoom
+from leverwatch.engine_room import EngineRoom
 from leverwatch.loading import Here
 from leverwatch.local import Local
+from leverwatch.rounds import NEVER
 from pipeline import settle
 
 BEGAN = datetime(2026, 3, 2, 6, tzinfo=UTC)

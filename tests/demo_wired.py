@@ -13,9 +13,10 @@ from collectors.recorded import Body
 from demo.fleet import Fleet
 from demo.scenarios.layout import Scenario
 from demo.telemetry import Telemetry
-from leverwatch.engine_room import NEVER, EngineRoom
+from leverwatch.engine_room import EngineRoom
 from leverwatch.loading import Here
 from leverwatch.local import Local
+from leverwatch.rounds import NEVER
 from pipeline import settle
 from pipeline.evidence_families import ARMS, SUMS
 from pipeline.measure import BLOCK_S, REQUESTS

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from around_judging import BLOCK, SEGMENT, START, cell_rows, cells, end, flip, policy, put
@@ -14,13 +12,6 @@ from alerts.chain import ExpectedBenefit
 from queries.store import Store
 
 POLICIES = [policy()]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
 
 
 def level(block: int, mean: float) -> float:

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -24,13 +22,6 @@ from queries.store import Store
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 RECEIVER = Receiver(name="oncall", url="http://127.0.0.1:9/", secret="whsec_c2VjcmV0")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path)
-    yield store
-    store.close()
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -19,13 +17,6 @@ from queries.store import Store
 OTHER = '{"model":"other"}'
 GAINS = [GOOD, BAD, BAD, BAD, BAND, *[GOOD] * 20, BAD, BAD, BAD]
 JUDGED = ("policies", "verdicts", "current_verdicts", "flips")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
 
 
 def tried(store: Store, *policies: Policy, **period: datetime) -> Backtest:

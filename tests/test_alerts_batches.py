@@ -22,19 +22,6 @@ from queries.store import Store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    with alert_letters.hook() as opened:
-        yield opened
-
-
-@pytest.fixture
 def to(hook: Hook) -> Iterator[Route]:
     with alert_letters.client() as client:
         yield alert_letters.route(Receiver(name="chat", kind="chat", url=hook.url, group_wait_s=30.0), hook.url, client)

@@ -6,7 +6,6 @@ import base64
 import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import alert_letters
@@ -22,19 +21,6 @@ from queries.store import Store
 
 SEGMENT = '{"hardware":"H200","model":"llama-70b"}'
 LATER = NOW + timedelta(hours=1)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    with alert_letters.hook() as opened:
-        yield opened
 
 
 @pytest.fixture

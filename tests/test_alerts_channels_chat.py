@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import alert_letters
@@ -16,12 +15,6 @@ from alerts.credentials import secret_of
 from alerts.receivers import Receiver, ReceiverError
 
 TOKEN = "T0KEN4secret"
-
-
-@pytest.fixture
-def hook() -> Iterator[Hook]:
-    with alert_letters.hook() as opened:
-        yield opened
 
 
 def send(url: str, *letters: Any) -> Sent:

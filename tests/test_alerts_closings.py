@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -20,13 +18,6 @@ from queries.store import Store
 OTHER = next(policy for policy in shipped() if policy.lever == "kv_quantization")
 TO = Receiver(name="oncall", url="http://127.0.0.1:9/hook", secret="whsec_c2VjcmV0")
 RENAMED = msgspec.structs.replace(POLICY, name="mine")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
 
 
 def newest_flip(store: Store) -> dict[str, object]:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +8,6 @@ from around_judging import BLOCK, SEGMENT, START, cell_rows, close, end, flip, p
 
 from alerts.debt import debt
 from queries.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
 
 
 def served(store: Store, blocks: range, treated_n: int = 90, control_n: int = 10) -> None:

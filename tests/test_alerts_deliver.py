@@ -78,13 +78,6 @@ class Hook:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path)
-    yield store
-    store.close()
-
-
-@pytest.fixture
 def clock() -> Clock:
     return Clock()
 

@@ -24,13 +24,6 @@ ONE_THREAD = {**os.environ, "POLARS_MAX_THREADS": "1"}  # many short processes
 FAULTS = ["slow", "500", "429 retry-after=120", "503 retry-after=7", "close", "cut", "302 location=/elsewhere", "400"]
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    store = Store(tmp_path_factory.mktemp("faults"))
-    yield store
-    store.close()
-
-
 @pytest.fixture
 def store(kept: Store) -> Store:
     return emptied(kept)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -78,13 +76,6 @@ def test_a_recommendation_that_is_over_matters_as_much_as_it_did() -> None:
 def test_one_replica_that_makes_most_errors_of_few_requests_is_named(replicas: list[tuple[str, float, float]], named: bool) -> None:
     said = told(replicas)
     assert said == ("96 % of the errors are of replica r3, which has 12 % of the requests" if named else None)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
 
 
 def test_a_lever_that_is_accused_of_errors_says_which_replica_they_are_of(store: Store) -> None:

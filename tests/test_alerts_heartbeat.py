@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,13 +22,6 @@ from queries.store import Store
 
 SECOND = timedelta(seconds=1)
 JUDGED = Judging(NOW, NOW - 60 * SECOND)
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    store = Store(tmp_path_factory.mktemp("heartbeats"))
-    yield store
-    store.close()
 
 
 @pytest.fixture

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from around_judging import SEGMENT, cells, end, policy
 
@@ -13,13 +10,6 @@ from queries.store import Store
 
 CONTROL = {"queue_s": 0.10, "prefill_s": 0.30, "decode_share": 2.0, "e2e_s": 2.5, "ttft_s": 0.45, "gpu_s_per_output_token": 0.010}
 TREATED = {"queue_s": 0.15, "prefill_s": 0.36, "decode_share": 1.5, "e2e_s": 2.11, "ttft_s": 0.55, "gpu_s_per_output_token": 0.012}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
 
 
 def by_metric(found: Ledger) -> dict[str, Entry]:

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pytest
 from test_alerts_run import BAD, BLOCK, SEGMENT, T0, effects, judge, play
 
 from alerts import sums
 from alerts.effects import Effect
 from pipeline.metrics import METRICS, in_cells
 from queries.store import Store
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path)
-    yield store
-    store.close()
 
 
 def requests(store: Store, number: int = 40) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -17,13 +16,6 @@ from alerts.heartbeat import Beat
 from alerts.outbox import Attempt
 from leverwatch.error_shape import shape_errors
 from queries.store import Store
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    store = Store(tmp_path_factory.mktemp("api"))
-    yield store
-    store.close()
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -15,13 +13,6 @@ from queries.store import Store
 MARK = datetime(2026, 3, 5, tzinfo=UTC)
 NOW = datetime(2026, 3, 5, 9, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path)
-    yield store
-    store.close()
 
 
 def receiver(name: str = "oncall", levers: tuple[str, ...] = ()) -> Receiver:

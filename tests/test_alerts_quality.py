@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,13 +17,6 @@ from queries.store import Store
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 POLICY = policy(name="weights", lever="weight_quantization")
 ORIGINAL = (0.80, 0.81, 0.82, 0.83, 0.84)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
 
 
 def score(store: Store, setting: str, values: tuple[float, ...], at: datetime = NOW, **columns: Any) -> None:

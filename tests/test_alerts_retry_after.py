@@ -16,13 +16,6 @@ from queries.store import Store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def hooks() -> Iterator[Hooks]:
     with Hooks() as hooks:
         yield hooks

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import polars as pl
-import pytest
 from around_judging import BLOCK, SEGMENT, START, end, policy
 
 from alerts import revalidation
@@ -15,13 +12,6 @@ from queries.store import Store
 POLICIES = [policy(), policy(name="kv", lever="kv_quantization", revalidates=("speculation",))]
 SCOPE = '{"hardware":"h100","model":"m","topology":"tp4"}'
 CHANGE = Change(Place("kv_quantization", SCOPE), "fp8", "bf16", START + BLOCK)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
 
 
 def judged(store: Store, block: int, segment: str = SEGMENT, reason_code: str = "pays") -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,13 +24,6 @@ SEGMENT = '{"hardware":"h100","model":"m"}'
 POLICIES = [policy for policy in shipped() if policy.lever == "speculation"]
 TABLES = ("policies", "verdicts", "current_verdicts", "flips")
 GOOD, BAD, BAND = (0.1, 0.2), (-0.22, -0.09), (0.01, 0.04)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    store = Store(tmp_path)
-    yield store
-    store.close()
 
 
 def effects(store: Store, block: int, gain: tuple[float, float], segment: str = SEGMENT, start: datetime = T0, **changes: Any) -> None:

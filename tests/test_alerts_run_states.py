@@ -29,13 +29,6 @@ Block = tuple[tuple[float, float] | None, int, int]
 """The gain's interval, None where nothing treated was measured; requests of treated and of control."""
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
-
-
 def traffic(store: Store, story: list[Block]) -> None:
     """The cells of a whole story at once: what lies after a block that is judged is not read."""
     rows = []

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from around_judging import BLOCK, START, close, end, serve
 
 from alerts import settings
@@ -13,13 +11,6 @@ from queries.store import Store
 SCOPE = '{"hardware":"h100","model":"m","topology":"tp4"}'
 PLACE = Place("weight_quantization", SCOPE)
 TREATED = {"weight_quantization": "treated"}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
 
 
 def block(store: Store, number: int, **settings_n: int) -> None:

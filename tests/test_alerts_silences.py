@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,13 +15,6 @@ from alerts.silences import Asked, FlipKeys, Silence, SilenceError, Snooze
 from queries.store import Store
 
 FLIP = FlipKeys("f", "p", "speculation", {"model": "llama-70b", "input_bucket": "<512"})
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    store = Store(tmp_path_factory.mktemp("silences"))
-    yield store
-    store.close()
 
 
 @pytest.fixture

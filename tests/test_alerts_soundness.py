@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -20,13 +18,6 @@ from alerts.standing import Standing
 from queries.store import Store
 
 OTHER = '{"model":"other"}'
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
 
 
 def effect(**changes: Any) -> Effect:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -15,13 +14,6 @@ from alerts.notice_types import type_of
 from alerts.outbox import Attempt
 from alerts.silences import Snooze
 from queries.store import Store
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    store = Store(tmp_path_factory.mktemp("story"))
-    yield store
-    store.close()
 
 
 @pytest.fixture

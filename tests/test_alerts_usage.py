@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from around_judging import BLOCK, SEGMENT, START, cell_rows, cells, close, end, put, serve
 
 from alerts import settings, usage
@@ -14,13 +10,6 @@ COLD = SEGMENT.replace('"model":"m",', '"model":"m","temperature_bucket":"<0.3",
 WARM = COLD.replace("<0.3", ">=1.2")
 KEY = ("weight_quantization", SEGMENT)
 SPECULATION = ("speculation", COLD)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
 
 
 def served(store: Store, blocks: int | range, lever: str, **arms_n: int) -> None:

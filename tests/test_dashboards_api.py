@@ -12,17 +12,14 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from queries.sandbox import SqlLimits
-from queries.store import Store
+from dashboards.studio import Studio
+from queries.sandbox import Sandbox
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    store = Store(tmp_path_factory.mktemp("data"))
-    dashboards_rows.fill(store)
-    with dashboards_rows.serving(store, SqlLimits(wall_s=30.0)) as address, httpx.Client(base_url=address, timeout=30) as opened:
+def client(page_sandbox: Sandbox, studio: Studio) -> Iterator[httpx.Client]:
+    with dashboards_rows.serving(page_sandbox, studio) as address, httpx.Client(base_url=address, timeout=30) as opened:
         yield opened
-    store.close()
 
 
 def _sql(client: httpx.Client, sql: str, **more: object) -> tuple[int, dict[str, object]]:

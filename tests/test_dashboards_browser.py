@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import struct
 import zlib
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
+import browser_pages
 import dashboards_rows
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from dashboards_rows import NOW, StoreReader
 from house_made import MadeHouse
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from dashboards.segment_table import METRICS
+from dashboards.studio import Studio
 from pipeline.segments import JUDGING_KEYS
+from queries.sandbox import Sandbox
 from queries.store import Store
 
-ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
-)
 ADDRESSES = (
     "/lever?lever=speculation",
     "/compare",
@@ -40,62 +36,27 @@ ADDRESSES = (
     "/request?id=rllama5",
     "/sql?question=tenants&chart=bar&x=model&y=requests",
 )
-NAMES = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "google-chrome")
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    opened = Store(tmp_path_factory.mktemp("data"))
-    dashboards_rows.fill(opened)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def address(store: Store) -> Iterator[str]:
-    with dashboards_rows.serving(store, house=MadeHouse()) as served:
+def address(page_sandbox: Sandbox, studio: Studio) -> Iterator[str]:
+    with dashboards_rows.serving(page_sandbox, studio, MadeHouse()) as served:
         yield served
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = next((found for name in NAMES if (found := shutil.which(name))), None)
-    if path is None:
-        said = f"no browser here; looked for {', '.join(NAMES)}"
-        if os.environ.get("LEVERWATCH_REQUIRE_BROWSER") == "1":
-            pytest.fail(said)
-        pytest.skip(said)
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=ARGUMENTS.split())
-        yield opened
-        opened.close()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
 def test_the_page_is_whole_at_both_widths_in_light_and_dark(
-    browser: Browser, address: str, store: Store, tmp_path: Path, width: int, scheme: str
+    browser: Browser, address: str, page_store: Store, tmp_path: Path, width: int
 ) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
-    said: list[str] = []
-    asked: list[str] = []
-    page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
-    for path in ADDRESSES:
-        page.goto(address + path)
-        page.wait_for_load_state("networkidle")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-        assert [found for found in _faults(page) if found["impact"] in ("serious", "critical")] == [], path
-    assert [text for text in said if "400 (Bad Request)" not in text] == []
-    assert [url for url in asked if not url.startswith(address)] == []
-    page.goto(address + "/segment")
-    _assert_numbers(page, StoreReader(store))
-    _assert_drawn(page.screenshot(path=tmp_path / "page.png"))
-    chart = page.locator("figure svg").first
-    assert (chart.bounding_box() or {"width": 0})["width"] > 0.8 * min(width, 400)
-    _assert_drawn(chart.screenshot())
-    page.close()
+    with browser_pages.whole(browser, address, ADDRESSES, width, ("light", "dark")) as page:
+        page.goto(address + "/segment")
+        _assert_numbers(page, StoreReader(page_store))
+        chart = page.locator("figure svg").first
+        assert (chart.bounding_box() or {"width": 0})["width"] > 0.8 * min(width, 400)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            _assert_drawn(page.screenshot(path=tmp_path / "page.png"))
+            _assert_drawn(chart.screenshot())
 
 
 def test_every_link_of_the_first_two_pages_leads_somewhere(browser: Browser, address: str) -> None:
@@ -147,13 +108,13 @@ def test_a_form_without_script_narrows_the_page(browser: Browser, address: str) 
     context.close()
 
 
-def test_a_refresh_swaps_what_changed_and_keeps_focus_and_open_numbers(browser: Browser, address: str, store: Store) -> None:
+def test_a_refresh_swaps_what_changed_and_keeps_focus_and_open_numbers(browser: Browser, address: str, page_store: Store) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.clock.install()
     page.goto(address + "/segment")
     page.locator("#numbers-gain summary").click()
     page.locator("#history #numbers-gain summary").focus()
-    with store.write() as transaction:
+    with page_store.write() as transaction:
         transaction.execute("update watermarks set ended_at = $at", {"at": NOW - timedelta(minutes=3)})
         transaction.execute("update effects set gain = gain - 0.01 where until = $at", {"at": NOW})
     page.clock.fast_forward(5000)
@@ -220,12 +181,6 @@ def _assert_numbers(page: Page, reader: StoreReader) -> None:
     told = [value for name in METRICS if (value := row.get(name, row.get(f"{name}_p50"))) is not None]
     shown = [float(value) for value in page.locator("table.by-arm data").evaluate_all("found => found.map(one => one.value)")]
     assert [value for value in told if not any(abs(value - other) <= 1e-9 * abs(value) for other in shown)] == []
-
-
-def _faults(page: Page) -> list[dict[str, Any]]:
-    """What axe finds, each with the elements that it is about."""
-    found: list[dict[str, Any]] = Axe().run(page).response["violations"]
-    return [{"id": one["id"], "impact": one["impact"], "at": [node["html"][:200] for node in one["nodes"][:3]]} for one in found]
 
 
 def _assert_drawn(png: bytes) -> None:

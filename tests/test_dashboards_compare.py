@@ -213,7 +213,7 @@ def test_an_empty_set_is_an_answer_in_words(room: EngineRoom) -> None:
     found = compare._answer(asked(room, query), choice(query, NOW), 120.0)
     assert found is not None
     assert "set A (model = 'nobody') holds no request" in found.waits
-    assert found.figures[0].svg is None
+    assert found.figures[0].drawing is None
 
 
 QUESTION = Comparison("k", "true", None, None, NOW - timedelta(hours=1), NOW)

@@ -13,28 +13,21 @@ import httpx
 import polars as pl
 import pytest
 from dashboards_rows import HOSTILE, NOW, StoreReader
-from markupsafe import Markup
 
 from dashboards import figure_files, filters, page_list, theme
 from dashboards.choice import choice
 from dashboards.figure import Figure, Sql
 from dashboards.page import Asked
+from dashboards.studio import Studio
 from pipeline.segments import LEVERS
 from queries import files
+from queries.sandbox import Sandbox
 from queries.store import Store
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    opened = Store(tmp_path_factory.mktemp("data"))
-    dashboards_rows.fill(opened)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def client(store: Store) -> Iterator[httpx.Client]:
-    with dashboards_rows.serving(store) as address, httpx.Client(base_url=address, timeout=30) as opened:
+def client(page_sandbox: Sandbox, studio: Studio) -> Iterator[httpx.Client]:
+    with dashboards_rows.serving(page_sandbox, studio) as address, httpx.Client(base_url=address, timeout=30) as opened:
         yield opened
 
 
@@ -45,9 +38,9 @@ def test_every_page_is_found_once_and_lies_at_the_root() -> None:
     assert all(path.count("/") == 1 for path in paths)
 
 
-def test_navigation_takes_the_filters_along_and_marks_the_page(store: Store) -> None:
+def test_navigation_takes_the_filters_along_and_marks_the_page(page_store: Store) -> None:
     query = {"model": HOSTILE, "since": "6h", "lever": "speculation", "after": "50"}
-    links = {link.title: link for link in Asked(StoreReader(store), query, NOW, path="/segment", pages=page_list.found()).links}
+    links = {link.title: link for link in Asked(StoreReader(page_store), query, NOW, path="/segment", pages=page_list.found()).links}
     assert parse_qs(urlsplit(links["Segment"].url).query) == {"model": [HOSTILE], "since": ["6h"], "lever": ["speculation"]}
     assert [link.title for link in links.values() if link.is_current] == ["Segment"]
     assert links["Overview"].url.startswith("./?model=%3Cscript%3E")
@@ -84,8 +77,8 @@ def test_a_wrong_value_is_a_readable_page_with_status_400(client: httpx.Client) 
         assert 'aria-label="Pages"' in answer.text
 
 
-def test_the_filter_bar_offers_what_there_is_and_keeps_the_rest(store: Store) -> None:
-    asked = Asked(StoreReader(store), {"model": "gone", "since": "6h", "after": "5"}, NOW, path="/segment")
+def test_the_filter_bar_offers_what_there_is_and_keeps_the_rest(page_store: Store) -> None:
+    asked = Asked(StoreReader(page_store), {"model": "gone", "since": "6h", "after": "5"}, NOW, path="/segment")
     bar = filters.bar(asked, choice(asked.query, NOW), own=("after",))
     selects = {select.name: select for select in bar.selects}
     assert [option.value for option in selects["model"].options if option.is_chosen] == ["gone"]
@@ -95,13 +88,13 @@ def test_the_filter_bar_offers_what_there_is_and_keeps_the_rest(store: Store) ->
     assert bar.periods[0][1] == "segment?model=gone&since=1h&after=5"
 
 
-def test_a_question_can_be_asked_again_as_text(store: Store) -> None:
+def test_a_question_can_be_asked_again_as_text(page_store: Store) -> None:
     asked = {"lever": "speculation", "segment": None, "since": NOW - timedelta(hours=2), "until": NOW}
     question = Sql(files.question("page_streams"), asked)
     query = parse_qs(urlsplit(question.url).query)
     given = {name.removeprefix("p."): values[0] for name, values in query.items() if name.startswith("p.")}
     assert set(given) == {"lever", "since", "until"}
-    assert store.frame(query["sql"][0], given).equals(store.frame(question.text, asked))
+    assert page_store.frame(query["sql"][0], given).equals(page_store.frame(question.text, asked))
 
 
 def test_lists_and_quotes_in_a_question_stay_values() -> None:
@@ -140,9 +133,9 @@ def test_a_figure_that_is_not_there_says_so(client: httpx.Client, path: str, sta
     assert answer.json()["error"]["message"]
 
 
-def test_a_text_that_begins_like_a_formula_stays_text_in_a_spreadsheet() -> None:
+def test_a_text_that_begins_like_a_formula_stays_text_in_a_spreadsheet(studio: Studio) -> None:
     values = pl.DataFrame({"model": ["=cmd()", "plain"], "gain": [-0.5, 0.5]})
-    told = figure_files.file(Figure("k", "t", "", svg=Markup("<svg></svg>"), values=values), "csv").decode()
+    told = figure_files.file(Figure("k", "t", "", values=values), "csv", studio).decode()
     assert told.splitlines() == ["model,gain", "'=cmd(),-0.5", "plain,0.5"]
 
 

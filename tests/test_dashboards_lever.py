@@ -143,10 +143,10 @@ def test_the_ledger_is_that_of_the_api_of_the_worst_segment(room: EngineRoom, dr
 
 def test_a_break_even_is_drawn_with_its_band_and_one_that_is_not_resolved_says_so(drawn: dict[str, Figure]) -> None:
     known, unknown = drawn["break-even-batch"], drawn["break-even-input-tokens"]
-    assert known.svg is not None
+    assert known.drawing is not None
     assert [row[-1] for row in known.numbers] == ["pays", "open", "loses"]
     assert known.note.startswith("Partly: pays up to <2, loses from 4-7 on. The gain is 0 at about 3.")
-    assert unknown.svg is None
+    assert unknown.drawing is None
     assert "no bucket pays or loses yet" in unknown.note
 
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 
+import browser_pages
 import dashboards_rows
 import notices_made
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from dashboards_rows import NOW
 from house_made import MadeHouse
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from alerts import api
 from alerts.receivers import Receiver
+from dashboards.studio import Studio
+from queries.sandbox import Sandbox
 from queries.store import Store
 
-ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
-)
-NAMES = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "google-chrome")
 PATHS = ("/notices?since=30d", "/notices?flip=f3")
 
 
@@ -34,25 +30,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.fixture(scope="module")
-def address(store: Store) -> Iterator[str]:
+def address(store: Store, studio: Studio) -> Iterator[str]:
     oncall = Receiver(name="oncall", url="http://127.0.0.1:9/", secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     routes = api.router(store, lambda: NOW, receivers=[oncall])
-    with dashboards_rows.serving(store, house=MadeHouse(), more=[routes]) as served:
+    sandbox = Sandbox(store)
+    with dashboards_rows.serving(sandbox, studio, MadeHouse(), [routes]) as served:
         yield served
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = next((found for name in NAMES if (found := shutil.which(name))), None)
-    if path is None:
-        said = f"no browser here; looked for {', '.join(NAMES)}"
-        if os.environ.get("LEVERWATCH_REQUIRE_BROWSER") == "1":
-            pytest.fail(said)
-        pytest.skip(said)
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=ARGUMENTS.split())
-        yield opened
-        opened.close()
+    sandbox.close()
 
 
 @pytest.fixture
@@ -62,23 +46,10 @@ def page(browser: Browser) -> Iterator[Page]:
     opened.close()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_the_page_is_whole_at_both_widths_in_light_and_dark(browser: Browser, address: str, width: int, scheme: str) -> None:
-    opened = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
-    said: list[str] = []
-    asked: list[str] = []
-    opened.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.on("request", lambda request: asked.append(request.url))
-    for path in PATHS:
-        opened.goto(address + path)
-        assert opened.evaluate("document.documentElement.scrollWidth") <= width, path
-        found = Axe().run(opened).response["violations"]
-        serious = [(one["id"], [node["html"][:200] for node in one["nodes"]]) for one in found if one["impact"] in ("serious", "critical")]
-        assert serious == [], path
-    assert said == []
-    assert [url for url in asked if not url.startswith(address)] == []
-    opened.close()
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_page_is_whole_at_both_widths_in_light_and_dark(browser: Browser, address: str, width: int) -> None:
+    with browser_pages.whole(browser, address, PATHS, width, ("light", "dark")) as opened:
+        assert opened.locator("#flips").count() == 1
 
 
 def test_a_notice_is_sent_again_by_a_button_and_the_page_shows_that_it_waits(page: Page, address: str, store: Store) -> None:

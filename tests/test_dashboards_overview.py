@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import dashboards_rows
 import polars as pl
 import pytest
 from dashboards_rows import HOSTILE, NOW, StoreReader
@@ -26,11 +24,8 @@ CHOSEN = choice({}, NOW)
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreReader]:
-    store = Store(tmp_path_factory.mktemp("data"))
-    dashboards_rows.fill(store)
-    yield StoreReader(store)
-    store.close()
+def reader(page_store: Store) -> StoreReader:
+    return StoreReader(page_store)
 
 
 @pytest.fixture(scope="module")

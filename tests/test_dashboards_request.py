@@ -11,6 +11,7 @@ import pytest
 from dashboards_rows import HOSTILE, NOW, StoreReader
 from house_made import MadeHouse
 
+from dashboards import drawing_child
 from dashboards.page import Asked
 from dashboards.pages import request
 from dashboards.request_columns import GROUPS, columns
@@ -134,7 +135,7 @@ def test_the_legs_can_be_taken_away(store: Store) -> None:
     figure = request.figures(Asked(StoreReader(store), {"id": ID}, NOW))[0]
     assert figure.values is not None
     assert figure.values.columns == ["leg", "where", "start_s", "length_s"]
-    assert "<svg" in str(figure.svg)
+    assert "<svg" in drawing_child.svg(figure.drawing or "")
 
 
 def test_an_id_of_a_thousand_characters_is_refused(store: Store) -> None:

@@ -23,6 +23,7 @@ from dashboards.page import Asked
 from dashboards.pages import segment
 from dashboards.segment_charts import BLOCK
 from dashboards.segment_table import METRICS
+from dashboards.studio import Studio
 from pipeline.segments import JUDGING_KEYS, canonical
 from queries import cells_rolled
 from queries.store import Store
@@ -49,16 +50,13 @@ class _Read(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreReader]:
-    store = Store(tmp_path_factory.mktemp("data"))
-    dashboards_rows.fill(store)
-    yield StoreReader(store)
-    store.close()
+def reader(page_store: Store) -> StoreReader:
+    return StoreReader(page_store)
 
 
 @pytest.fixture(scope="module")
-def html(reader: StoreReader) -> str:
-    return segment.draw(Asked(reader, {}, NOW))
+def html(reader: StoreReader, studio: Studio) -> str:
+    return segment.draw(Asked(reader, {}, NOW, studio=studio))
 
 
 @pytest.fixture

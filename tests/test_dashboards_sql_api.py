@@ -15,41 +15,22 @@ import httpx
 import polars as pl
 import pyarrow as pa
 import pytest
-import uvicorn
-from dashboards_rows import NOW, StoreReader
-from fastapi import FastAPI, Request
+from dashboards_rows import NOW
+from fastapi import Request
 
-from dashboards import api, questions_api, sql_api
-from queries.sandbox import Sandbox, SqlLimits
+from dashboards import questions_api, sql_api
+from dashboards.studio import Studio
+from queries.sandbox import Sandbox
 from queries.store import Store
 
 NEVER_ENDS = "select count(*) from range(10000000) a, range(10000000) b, range(10000000) c"
 
 
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    store = Store(tmp_path_factory.mktemp("data"))
-    dashboards_rows.fill(store)
-    opened = Sandbox(store, SqlLimits(wall_s=30.0))
-    yield opened
-    opened.close()
-    store.close()
-
-
-@pytest.fixture(scope="module")
-def client(sandbox: Sandbox) -> Iterator[httpx.Client]:
-    app, store = FastAPI(docs_url=None, redoc_url=None), sandbox._copies._store
-    app.include_router(api.router(StoreReader(store), sandbox, lambda: NOW))
-    app.include_router(questions_api.router(store, lambda: NOW))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    with httpx.Client(base_url=f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}", timeout=60) as opened:
+def client(page_store: Store, page_sandbox: Sandbox, studio: Studio) -> Iterator[httpx.Client]:
+    routes = questions_api.router(page_store, lambda: NOW)
+    with dashboards_rows.serving(page_sandbox, studio, more=[routes]) as address, httpx.Client(base_url=address, timeout=60) as opened:
         yield opened
-    server.should_exit = True
-    thread.join()
 
 
 def _when_running(client: httpx.Client, run_id: str) -> dict[str, object]:
@@ -74,14 +55,14 @@ def test_a_statement_says_how_long_it_runs_and_is_stopped_by_its_id(client: http
     assert client.delete("/api/sql/mine").status_code == client.get("/api/sql/mine").status_code == 404
 
 
-def test_a_statement_whose_caller_hangs_up_is_stopped(client: httpx.Client, sandbox: Sandbox) -> None:
+def test_a_statement_whose_caller_hangs_up_is_stopped(client: httpx.Client, page_sandbox: Sandbox) -> None:
     def leave() -> None:
         with suppress(httpx.TimeoutException), httpx.Client(base_url=client.base_url, timeout=1.5) as other:
             other.post("/api/sql", json={"sql": NEVER_ENDS, "id": "left"})
 
     leave()
     until_s = time.monotonic() + 15
-    while sandbox.runs.find("left") is not None:
+    while page_sandbox.runs.find("left") is not None:
         assert time.monotonic() < until_s
         time.sleep(0.02)
 

@@ -2,63 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import threading
-import time
 from collections.abc import Iterator
 
 import dashboards_rows
 import pytest
-import uvicorn
-from dashboards_rows import NOW, StoreReader
-from fastapi import FastAPI
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from dashboards_rows import NOW
+from playwright.sync_api import Browser, Page, expect
 
-from dashboards import api, questions_api
-from dashboards.security import Headed
+from dashboards import questions_api
+from dashboards.studio import Studio
 from queries.sandbox import Sandbox, SqlLimits
 from queries.store import Store
 
-ARGUMENTS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
-)
-NAMES = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "google-chrome")
 PATIENT_MS = 30_000
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    store = Store(tmp_path_factory.mktemp("data"))
-    dashboards_rows.fill(store)
-    sandbox = Sandbox(store, SqlLimits(wall_s=60.0))
-    app = FastAPI(docs_url=None, redoc_url=None)
-    app.include_router(api.router(StoreReader(store), sandbox, lambda: NOW))
-    app.include_router(questions_api.router(store, lambda: NOW))
-    server = uvicorn.Server(uvicorn.Config(Headed(app), port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
+def address(page_store: Store, studio: Studio) -> Iterator[str]:
+    sandbox = Sandbox(page_store, SqlLimits(wall_s=60.0))
+    with dashboards_rows.serving(sandbox, studio, more=[questions_api.router(page_store, lambda: NOW)]) as served:
+        yield served
     sandbox.close()
-    store.close()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = next((found for name in NAMES if (found := shutil.which(name))), None)
-    if path is None:
-        said = f"no browser here; looked for {', '.join(NAMES)}"
-        if os.environ.get("LEVERWATCH_REQUIRE_BROWSER") == "1":
-            pytest.fail(said)
-        pytest.skip(said)
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=ARGUMENTS.split())
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
-import dashboards_rows
 import pyarrow as pa
 import pytest
 from dashboards_rows import HOSTILE, NOW, StoreReader
 
-from dashboards import sql_chart, sql_table, theme
+from dashboards import drawing_child, sql_chart, sql_table, theme
 from dashboards.page import Asked
 from dashboards.pages import sql
 from dashboards.sql_chart import Drawing
+from dashboards.studio import Studio
 from queries.questions import UnknownInvestigationError
 from queries.results import SqlResult
-from queries.sandbox import Sandbox, SqlLimits
-from queries.store import Store
+from queries.sandbox import Sandbox
 
 ONE = SqlResult([("a", "INTEGER")], pa.table({"a": [1]}), truncated=False, elapsed_s=0.01)
 
 
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    store = Store(tmp_path_factory.mktemp("data"))
-    dashboards_rows.fill(store)
-    opened = Sandbox(store, SqlLimits(wall_s=30.0))
-    yield opened
-    opened.close()
-    store.close()
+def sandbox(page_sandbox: Sandbox) -> Sandbox:
+    return page_sandbox
 
 
-def _asked(sandbox: Sandbox, query: dict[str, str], **headers: str) -> Asked:
-    return Asked(StoreReader(sandbox._copies._store), query, NOW, path="/sql", sandbox=sandbox, headers=headers)
+def _asked(sandbox: Sandbox, query: dict[str, str], studio: Studio | None = None, **headers: str) -> Asked:
+    return Asked(StoreReader(sandbox._copies._store), query, NOW, path="/sql", sandbox=sandbox, headers=headers, studio=studio)
 
 
 def test_the_page_lists_questions_tables_metrics_and_functions_and_runs_nothing(sandbox: Sandbox) -> None:
@@ -52,10 +45,10 @@ def test_a_question_is_asked_by_its_name_and_its_parameters_are_a_form(sandbox: 
         sql.draw(_asked(sandbox, {"question": "hot-replica"}))
 
 
-def test_text_of_strangers_is_text_in_the_table_the_form_the_chart_and_the_message(sandbox: Sandbox) -> None:
+def test_text_of_strangers_is_text_in_the_table_the_form_the_chart_and_the_message(sandbox: Sandbox, studio: Studio) -> None:
     named = HOSTILE.replace('"', '""')
     asked = {"sql": f'select $m as "{named}", 1 as y, model from requests where model = $m limit 3', "p.m": HOSTILE}
-    html = sql.draw(_asked(sandbox, {**asked, "chart": "bar", "x": "model", "y": "y"}))
+    html = sql.draw(_asked(sandbox, {**asked, "chart": "bar", "x": "model", "y": "y"}, studio))
     assert "3 rows" in html
     assert "<svg" in html
     assert "<script>alert" not in html
@@ -124,7 +117,7 @@ def test_a_chart_is_drawn_of_columns_that_are_there(sandbox: Sandbox) -> None:
     chosen = sql_chart.drawing({"chart": "point", "x": "x", "y": "y", "series": "s"}, result)
     assert chosen is not None
     figure = sql_chart.figure(result, chosen, "T", "s")
-    assert figure.svg is not None
+    assert figure.drawing is not None
     assert "Of 20 series, the 12 with most rows are drawn." in figure.note
     assert "from 0.0 to 78.0" in figure.label
     assert len(figure.numbers) == 40
@@ -159,15 +152,15 @@ def test_an_answer_without_numbers_or_values_has_no_chart(sandbox: Sandbox) -> N
     result = sandbox.run("select 'a' as x, null::double as y")
     chosen = sql_chart.drawing({"chart": "bar"}, result)
     assert chosen is not None
-    assert sql_chart.figure(result, chosen, "T").svg is None
+    assert sql_chart.figure(result, chosen, "T").drawing is None
     with pytest.raises(sql_chart.ChartError, match="no column of numbers"):
         sql_chart.drawing({"chart": "bar"}, sandbox.run("select 'a' as x"))
 
 
 @pytest.mark.parametrize("code", [0, 1, 27, 0xFFFE, 0xFFFF])
-def test_a_character_that_no_drawing_can_hold_is_drawn_as_another(sandbox: Sandbox, code: int) -> None:
+def test_a_character_that_no_drawing_can_hold_is_drawn_as_another(sandbox: Sandbox, studio: Studio, code: int) -> None:
     """The drawing library ends its process over one."""
-    html = sql.draw(_asked(sandbox, {"sql": f"select chr({code}) || 'name' as x, 1 as y", "chart": "bar"}))
+    html = sql.draw(_asked(sandbox, {"sql": f"select chr({code}) || 'name' as x, 1 as y", "chart": "bar"}, studio))
     assert "\N{REPLACEMENT CHARACTER}name" in html
 
 
@@ -178,14 +171,14 @@ def test_thousands_of_places_with_a_name_each_are_cut_and_said(sandbox: Sandbox,
     assert chosen is not None
     drawn = sql_chart.figure(result, chosen, "t")
     assert "Of 5,000 places, the first 200 are drawn." in drawn.note
-    assert len(drawn.svg or "") < 200_000
+    assert len(drawing_child.svg(drawn.drawing or "")) < 200_000
 
 
 @pytest.mark.parametrize("at", ["timestamp 'infinity'", "timestamptz '290000-01-01'", "date '-infinity'"])
-def test_a_time_beyond_the_calendar_is_left_out_of_a_drawing_and_said(sandbox: Sandbox, at: str) -> None:
+def test_a_time_beyond_the_calendar_is_left_out_of_a_drawing_and_said(sandbox: Sandbox, studio: Studio, at: str) -> None:
     kind = at.split()[0]
     sql_text = f"select {at} as x, 1 as y union all select {kind} '2026-03-04', 2 union all select {kind} '2026-03-05', 3"
-    html = sql.draw(_asked(sandbox, {"sql": sql_text, "chart": "line"}))
+    html = sql.draw(_asked(sandbox, {"sql": sql_text, "chart": "line"}, studio))
     assert "<svg" in html
     assert "1 rows without a value, or beyond the years that can be drawn, are not drawn." in html
 

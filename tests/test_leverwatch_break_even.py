@@ -81,7 +81,7 @@ def test_a_lever_or_key_that_is_unknown_is_refused(room: EngineRoom) -> None:
 def served(room: EngineRoom) -> httpx.Client:
     """A client of the routes over a folder."""
     application = FastAPI()
-    application.include_router(api.router(room, room.sandbox, utc_now))
+    application.include_router(api.router(room, room.sandbox, utc_now, room.studio))
 
     async def asked(request: httpx.Request) -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://test") as client:

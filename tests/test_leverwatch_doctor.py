@@ -62,8 +62,7 @@ def test_unknown_scopes_are_named_with_their_spans_and_services(room: EngineRoom
 
 
 def test_many_unknown_scopes_are_summed_and_none_is_lost(room: EngineRoom) -> None:
-    for number in range(1, 51):
-        put(room, *(body(span(100 * number + n, name="work"), scope=f"acme{number}") for n in range(2)))
+    put(room, *(body(span(100 * number + n, name="work"), scope=f"acme{number}") for number in range(1, 51) for n in range(2)))
     found = doctor.diagnose(room)["unknown"]
     assert (len(found), found[-1]["scope"], sum(one["spans"] for one in found)) == (21, "others", 100)
 

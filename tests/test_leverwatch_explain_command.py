@@ -44,18 +44,23 @@ from range(4000) numbers(i)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    opened = EngineRoom(tmp_path, Config())
-    with opened.store.write() as transaction:
-        transaction.execute(FOUR_HOURS)
-    opened.close()
+    filled(tmp_path).close()
     return tmp_path
 
 
-@pytest.fixture
-def room(folder: Path) -> Iterator[EngineRoom]:
-    opened = EngineRoom(folder, Config(), clock=lambda: datetime(2026, 11, 29, 12, tzinfo=UTC))
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineRoom]:
+    """Of all tests that only ask."""
+    opened = filled(tmp_path_factory.mktemp("data"))
     yield opened
     opened.close()
+
+
+def filled(folder: Path) -> EngineRoom:
+    opened = EngineRoom(folder, Config(), clock=lambda: datetime(2026, 11, 29, 12, tzinfo=UTC))
+    with opened.store.write() as transaction:
+        transaction.execute(FOUR_HOURS)
+    return opened
 
 
 def row(frame: pl.DataFrame, key: str) -> dict[str, Any]:

@@ -229,7 +229,7 @@ def test_keys_that_a_lever_changes_describe_and_claim_no_interval(tmp_path: Path
 def test_a_server_answers_as_a_folder_does(folder: Path) -> None:
     room = EngineRoom(folder, Config(), clock=lambda: START + BLOCKS * BLOCK)
     application = FastAPI()
-    application.include_router(api.router(room, room.sandbox, room.clock))
+    application.include_router(api.router(room, room.sandbox, room.clock, room.studio))
 
     async def asked(request: httpx.Request) -> httpx.Response:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://test") as client:

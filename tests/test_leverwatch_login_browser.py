@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import socket
 import threading
-from collections.abc import Iterator
 
-import pytest
 import uvicorn
 from fastapi import FastAPI
 from fastapi.responses import HTMLResponse
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from leverwatch.access import resolve
 from leverwatch.access_settings import Access, Token
@@ -21,27 +17,12 @@ from leverwatch.guard import WebGuard
 from leverwatch.refused import Refused
 
 READ = "read-token-000001"
-NAMES = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "google-chrome")
 OTHER_SITE = """<form method="post" enctype="text/plain" action="{at}/api/sql"><input name='{{"sql": "select 1", "x": "' value='"}}'></form>
 <script>
 window.said = "nothing";
 fetch("{at}/api/sql", {{method: "POST", headers: {{"content-type": "application/json"}}, body: "{{}}", credentials: "include"}})
   .then(() => window.said = "read", () => window.said = "kept out");
 </script>"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = next((found for name in NAMES if (found := shutil.which(name))), None)
-    if path is None:
-        said = f"no browser here; looked for {', '.join(NAMES)}"
-        if os.environ.get("LEVERWATCH_REQUIRE_BROWSER") == "1":
-            pytest.fail(said)
-        pytest.skip(said)
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu", "--no-first-run"])
-        yield opened
-        opened.close()
 
 
 class Served:

@@ -40,7 +40,7 @@ def test_a_removed_policy_is_ended_by_the_server_and_not_by_other_work_on_its_fo
     judge = dict(room.steps())["judge"]
     judge()
     assert {row["policy"] for row in room.store.rows("select policy from current_verdicts")} == {"mine", POLICY.name}
-    room.is_server = True
+    room.rounds.is_server = True
     judge()
     assert {row["policy"] for row in room.store.rows("select policy from current_verdicts")} == {POLICY.name}
     assert room.store.rows("select policy from flips where json_extract_string(notice, '$.reason_code') = 'policy_removed'") == [

@@ -215,7 +215,7 @@ QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 @settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=QUIET)
 def test_any_order_and_any_batches_give_the_same_requests(room: EngineRoom, batches: list[list[One]], remembered: int) -> None:
     """`remembered` spans stay in memory: what came before them is read from the store."""
-    room.recent = Recent(limit_spans=remembered)
+    room.rounds.recent = Recent(limit_spans=remembered)
     for batch in batches:
         put(room, batch)
     assert_stored_as_assembled_at_once(room.store, batches)

@@ -64,7 +64,7 @@ def test_legs_that_come_in_two_batches_are_joined_without_reading_the_store(room
 
 
 def test_a_leg_whose_trace_left_memory_is_joined_from_the_store(room: EngineRoom) -> None:
-    room.recent = Recent(limit_spans=2)
+    room.rounds.recent = Recent(limit_spans=2)
     for number in range(1, 6):
         put(room, engine(number))
         room.drain()
@@ -74,7 +74,7 @@ def test_a_leg_whose_trace_left_memory_is_joined_from_the_store(room: EngineRoom
 
 
 def test_a_third_leg_finds_both_that_came_before_it(room: EngineRoom) -> None:
-    room.recent = Recent(limit_spans=2)
+    room.rounds.recent = Recent(limit_spans=2)
     for part in (engine(1), engine(2), tap(1, 32), engine(3)):
         put(room, part)
         room.drain()

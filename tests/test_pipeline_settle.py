@@ -13,7 +13,8 @@ from collectors_bodies import START, attribute, body, span
 from collectors_metrics import counter, gauge, metrics, point
 
 from leverwatch.config import Config
-from leverwatch.engine_room import NEVER, EngineRoom
+from leverwatch.engine_room import EngineRoom
+from leverwatch.rounds import NEVER
 from pipeline import jobs, measure, replica_load
 from queries import fresh_parts, settling
 
@@ -211,7 +212,7 @@ def test_a_request_that_cannot_be_joined_or_measured_holds_up_no_other(room: Eng
         return work_but_for_one
 
     monkeypatch.setattr(replica_load, "joined", failing(joined))
-    room.measured = failing(whole)
+    room.rounds.measured = failing(whole)
     put(room, body(*(request(number, minutes=number / 10) for number in range(1, 6)), request(9, minutes=10)))
     assert settled(room) == [1, 2, 3, 4, 5]
     assert room.store.rows("select trace_id from requests where is_settled and concurrency is null") == [{"trace_id": poison}]

@@ -54,7 +54,7 @@ def draw(asked: Asked) -> str:
         answer=answer,
         title=_title(answer.sets) if answer else "",
         most_s=STATEMENTS * asked.sandbox.limits.most_wall_s if asked.sandbox else 0.0,
-        figures=answer.figures if answer else [],
+        figures=asked.drawn(answer.figures) if answer else [],
         rows=telling[:SHOWN_ROWS],
         left_out=max(0, len(telling) - SHOWN_ROWS),
         own=[row for row in listed if row.is_by_nature],

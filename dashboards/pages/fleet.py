@@ -54,7 +54,7 @@ def draw(asked: Asked) -> str:
         impossible=_named(reader.frame(impossible, period), {one.name for one in listed}),
         impossible_sql=Sql(impossible, period),
         now_sql=Sql(files.question("page_fleet_now"), _now(chosen)),
-        figure=fleet_history.figure(told, _names(shown, asked)),
+        figure=asked.drawn([fleet_history.figure(told, _names(shown, asked))])[0],
         sparks={one.name: fleet_history.spark(told, one.name) for one in shown},
         metric=told.metric,
         metrics=fleet_history.choices(chosen),

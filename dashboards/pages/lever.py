@@ -34,7 +34,7 @@ def draw(asked: Asked) -> str:
     """The page as HTML. Raises ValueError for a choice that is none."""
     lever = lever_read.read(asked)
     total = lever.total()
-    drawn = _drawn(lever, total)
+    drawn = asked.drawn(_figures(lever, total))
     return templating.render(
         "lever.html",
         asked=asked,
@@ -59,10 +59,10 @@ def draw(asked: Asked) -> str:
 def figures(asked: Asked) -> list[Figure]:
     """The charts of the page."""
     lever = lever_read.read(asked)
-    return _drawn(lever, lever.total())
+    return _figures(lever, lever.total())
 
 
-def _drawn(lever: Lever, total: Total) -> list[Figure]:
+def _figures(lever: Lever, total: Total) -> list[Figure]:
     shown, reader = lever.shown, lever.asked.reader
     found = [lever_rows.figure(lever.rows, lever.name, lever.metric), lever_total.figure(*total, lever.metric)]
     if shown is not None:

@@ -54,7 +54,7 @@ def draw(asked: Asked) -> str:
         why=turned[0] if turned else None,
         lines=lines,
         is_any_temperature=is_any_temperature,
-        figures=drawn,
+        figures=asked.drawn(drawn),
         replicas=_replicas(reader, here),
         replicas_sql=Sql(files.question("page_replicas"), _of_replicas(here)),
         requests_sql=_requests_sql(here),

@@ -61,7 +61,7 @@ def draw(asked: Asked) -> str:
         result=came.result,
         table=_table(came),
         failure=came.failure or refused,
-        figure=figure,
+        figure=asked.drawn([figure])[0] if figure else None,
         drawn=sql_chart.offered(asked.query, came.result),
         numbers=sql_chart.numeric(came.result) if came.result else [],
         chart_kinds=sql_chart.KINDS,
