@@ -124,7 +124,7 @@ def test_a_refresh_swaps_what_changed_and_keeps_focus_and_open_numbers(browser: 
     page.close()
 
 
-def test_a_refresh_keeps_what_is_typed_and_chosen_in_forms_and_the_cursor(browser: Browser, address: str, store: Store) -> None:
+def test_a_refresh_keeps_what_is_typed_and_chosen_in_forms_and_the_cursor(browser: Browser, address: str, page_store: Store) -> None:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.clock.install()
     page.goto(address + "/compare")
@@ -133,7 +133,7 @@ def test_a_refresh_keeps_what_is_typed_and_chosen_in_forms_and_the_cursor(browse
     where.fill("prompt_tokens > 2000")
     page.evaluate("document.querySelector('[name=\"a.where\"]').setSelectionRange(3, 6)")
     page.evaluate("document.getElementById('sets').dataset.old = 'yes'")
-    with store.write() as transaction:
+    with page_store.write() as transaction:
         for place, arm in enumerate(("treated", "control")):
             row = {"id": 90_000 + place, "arm": arm}
             transaction.execute("insert into cell_series values ($id, 1, 'kv_quantization', $arm, null, null, false)", row)

@@ -132,12 +132,13 @@ def test_the_short_form_of_a_reason_is_its_first_clause(reason: str, first: str)
     assert standing.short(reason) == first
 
 
-def test_the_chart_dates_a_loss_and_its_flip_as_the_words_do() -> None:
+def test_the_chart_dates_a_loss_and_its_flip_as_the_words_do(studio: Studio) -> None:
     effects = [{"until": NOW, "gain": -0.1, "gain_low": -0.2, "gain_high": -0.05, "blocks": 24, "n_a": 5, "n_b": 5, "note": None}]
     period = Period(NOW - timedelta(hours=24), NOW)
     flip, since = NOW - timedelta(hours=2), NOW - timedelta(hours=3)
     gain = segment_charts.figures([], [*effects, {**effects[0], "until": since}], [flip], BLOCK, period, since=since)[0]
-    assert re.findall(r">(flip[^<]*|worse[^<]*)</text>", str(gain.svg)) == ["worse since 09:00", "flip 10:00"]
+    assert gain.drawing is not None
+    assert re.findall(r">(flip[^<]*|worse[^<]*)</text>", studio.svg(gain.drawing)) == ["worse since 09:00", "flip 10:00"]
 
 
 def test_the_url_chooses_the_segment_and_the_period(reader: StoreReader) -> None:

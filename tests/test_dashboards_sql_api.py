@@ -67,10 +67,10 @@ def test_a_statement_whose_caller_hangs_up_is_stopped(client: httpx.Client, page
         time.sleep(0.02)
 
 
-def test_a_statement_whose_caller_hung_up_before_it_had_a_thread_is_stopped_once_it_has(sandbox: Sandbox) -> None:
+def test_a_statement_whose_caller_hung_up_before_it_had_a_thread_is_stopped_once_it_has(page_sandbox: Sandbox) -> None:
     def slow_to_begin(run_id: str) -> bool:
         time.sleep(0.5)
-        with sandbox.runs.on_their_way(run_id, 1, 1.0) as run:
+        with page_sandbox.runs.on_their_way(run_id, 1, 1.0) as run:
             until_s = time.monotonic() + 10
             while not run.is_stopped and time.monotonic() < until_s:
                 time.sleep(0.02)
@@ -80,7 +80,7 @@ def test_a_statement_whose_caller_hung_up_before_it_had_a_thread_is_stopped_once
         return {"type": "http.disconnect"}
 
     asked = Request({"type": "http", "method": "POST", "path": "/api/sql", "headers": []}, gone)
-    assert asyncio.run(sql_api.unless_hung_up(asked, sandbox, None, slow_to_begin))
+    assert asyncio.run(sql_api.unless_hung_up(asked, page_sandbox, None, slow_to_begin))
 
 
 @pytest.mark.parametrize(

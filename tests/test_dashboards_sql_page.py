@@ -141,9 +141,10 @@ def test_what_a_url_leaves_open_is_drawn_over_time_with_a_line_for_each_arm() ->
     assert sql_chart.offered({}, _hours())["series"] == "arm"
 
 
-def test_arms_have_their_colors_and_a_time_axis_names_its_zone() -> None:
-    drawn = sql_chart.figure(_hours(), Drawing("line", "hour", "itl_s", "arm"), "Arms").svg
-    assert "hour (UTC)" in str(drawn)
+def test_arms_have_their_colors_and_a_time_axis_names_its_zone(studio: Studio) -> None:
+    drawn = sql_chart.figure(_hours(), Drawing("line", "hour", "itl_s", "arm"), "Arms").drawing
+    assert drawn is not None
+    assert "hour (UTC)" in studio.svg(drawn)
     assert sql_chart._colors(["control", "other", "treated"]) == [theme.CONTROL, theme.SECOND, theme.TREATED]
     assert len(sql_chart._colors([str(n) for n in range(12)])) == 12
 
