@@ -46,9 +46,13 @@ TABLES = {
     "ingest_entries": LakeTable("ingest_entries", "minute"),
     "requests": LakeTable("requests_hot", "started_at"),
     "quarantine": LakeTable("quarantine", "started_at"),
-    "cells": LakeTable("cells", "block_started_at"),
-    "cell_histograms": LakeTable("cell_histograms", "block_started_at"),
+    "suspicions": LakeTable("suspicions", "suspected_at"),
+    "sampling": LakeTable("sampling", "window_started_at"),
+    "cells": LakeTable("lake_cells", "block_started_at"),
+    "cell_histograms": LakeTable("lake_histograms", "block_started_at"),
     "effects": LakeTable("effects", "until"),
+    "comparison_states": LakeTable("comparison_states", "until"),
+    "rounds": LakeTable("lake_rounds", "ended_at"),
 }
 RAW = ("spans", "samples", "evaluations", "imported_requests", "lever_settings", "ingest_entries")
 
