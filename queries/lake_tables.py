@@ -51,7 +51,6 @@ TABLES = {
     "cells": LakeTable("lake_cells", "block_started_at"),
     "cell_histograms": LakeTable("lake_histograms", "block_started_at"),
     "effects": LakeTable("effects", "until"),
-    "comparison_states": LakeTable("comparison_states", "until"),
     "rounds": LakeTable("lake_rounds", "ended_at"),
 }
 RAW = ("spans", "samples", "evaluations", "imported_requests", "lever_settings", "ingest_entries")
@@ -107,6 +106,11 @@ def hour_end(name: str) -> datetime | None:
     """When the hour of a partition ends; None where the partition is no hour."""
     start = hour_start(name)
     return None if start is None else start + timedelta(hours=1)
+
+
+def hour_begin(name: str) -> datetime:
+    """The same of a partition that is an hour for sure. Raises ValueError."""
+    return datetime.strptime(name, HOUR_FORMAT).replace(tzinfo=UTC)
 
 
 def hours_between(since: datetime, until: datetime) -> list[datetime]:
