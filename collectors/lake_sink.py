@@ -9,17 +9,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
 from collectors import decode
 from collectors.door import items_of
 from collectors.entry import UnsoundBodyError
 from collectors.lake_batch import LakeBatch, LakeReader
-from collectors.ledger import Note
+from collectors.ledger import Note, Tallies
 from collectors.load import DATA_FAULTS
 from collectors.load_batch import BATCH_LIMIT_SPANS, UNSOUND
 from collectors.sink import SinkFullError
@@ -31,6 +31,7 @@ log = logging.getLogger("leverwatch")
 LEDGER = "ingest_entries"
 NOWHERE = Position(0, 0)  # a lake's records have no place in a spool
 NO_MARKS: Mapping[str, int] = {}
+COUNTED = ("stored", "rejected", "dropped")
 NOTES_WAIT_S = 10.0  # at most, where nothing else is to be stored
 CANNOT = "body cannot be loaded"
 
@@ -51,14 +52,21 @@ class _Waiting:
     done: Future[None]
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What one round stored: bodies and rows, and the seconds that reading and committing them took."""
+@dataclass(slots=True)
+class Stored:
+    """What was stored since the start: rounds, the seconds that reading and committing took, and items by signal and outcome."""
 
-    bodies: int
-    rows: int
-    read_s: float
-    commit_s: float
+    rounds: int = 0
+    failed_rounds: int = 0
+    read_s: float = 0.0
+    commit_s: float = 0.0
+    items: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, tallies: Tallies, read_s: float, commit_s: float) -> None:
+        """Counts one round."""
+        self.rounds, self.read_s, self.commit_s = self.rounds + 1, self.read_s + read_s, self.commit_s + commit_s
+        for row in tallies.rows().select(["signal", *COUNTED]).to_pylist():
+            self.items.update({(row["signal"], outcome): row[outcome] for outcome in COUNTED})
 
 
 class LakeSink:
@@ -73,7 +81,7 @@ class LakeSink:
         self._is_closed = False
         self._commits = ThreadPoolExecutor(4, "lake-commit")
         self.problem = ""  # why the last round could not be stored; empty where it was
-        self.committed: deque[Committed] = deque(maxlen=600)
+        self.stored = Stored()
         self._thread = threading.Thread(target=self._write_forever, name="lake", daemon=True)
         self._thread.start()
 
@@ -185,8 +193,7 @@ class LakeSink:
             self._failed(batch, error)
             return
         self.problem = ""
-        rows = sum(table.num_rows for table in read.tables.values())
-        self.committed.append(Committed(len(batch), rows, read_s, self._clock_s() - started_s - read_s))
+        self.stored.add(read.tallies, read_s, self._clock_s() - started_s - read_s)
         for one in batch:
             one.done.set_result(None)
 
@@ -215,6 +222,7 @@ class LakeSink:
         if self.problem != str(error):
             log.warning("%s", error)
         self.problem = str(error)
+        self.stored.failed_rounds += 1
         for one in batch:
             if not one.done.done():
                 one.done.set_exception(error)
