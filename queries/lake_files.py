@@ -20,6 +20,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 COMPRESSION_LEVEL = 3
+TIDY = "tidy-"  # how the name of a file begins that others were merged into
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class LakeFile:
     first: datetime | None
     last: datetime | None
 
+    @property
+    def is_tidy(self) -> bool:
+        """Whether its rows were looked through for copies and merged already."""
+        return self.path.rpartition("/")[2].startswith(TIDY)
+
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
@@ -46,9 +52,9 @@ class TablePlace:
     options: Mapping[str, str]
     folder: Path | None
 
-    def put(self, hour: str, content: pa.Buffer) -> str:
+    def put(self, hour: str, content: pa.Buffer, *, is_tidy: bool = False) -> str:
         """Writes a new file of an hour, durably; gives its path below the table. Raises OSError."""
-        path = f"hour={_as_folder(hour)}/{uuid.uuid4().hex}.zstd.parquet"
+        path = f"hour={_as_folder(hour)}/{TIDY if is_tidy else ''}{uuid.uuid4().hex}.zstd.parquet"
         if self.folder is None:
             with self.filesystem().open_output_stream(path) as stream:
                 stream.write(content.to_pybytes())
