@@ -17,7 +17,7 @@ from demo.fleet import Fleet
 from demo.telemetry import Telemetry
 from leverwatch import deployment
 from leverwatch.config import Config
-from leverwatch.engine_room import NEVER, EngineRoom
+from leverwatch.engine_room import EngineRoom
 from leverwatch.store_settings import StoreConfig
 from leverwatch.work_settings import work_of
 from leverwatch.work_tasks import Work
@@ -78,14 +78,10 @@ def received(room: EngineRoom, said: Iterable[Said]) -> None:
     room.take_in()
     mark = jobs.watermark(room.store)
     sampling.sample_next(room.store, mark)
-    first, last = room.store.frame("select min(started_at) as first, max(started_at) as last from requests").row(0)
-    end = settle.block_start(first) + jobs.BLOCK
-    while end <= last + jobs.BLOCK:
-        while settle.settle_next(room.store, room.edges, room.measured, end - timedelta(microseconds=1), NOW):
+    blocks = room.store.frame("select distinct time_bucket(interval 300 second, started_at) as since from requests order by all")
+    for since in blocks["since"]:
+        while settle.settle_next(room.store, room.edges, room.measured, since + jobs.BLOCK - timedelta(microseconds=1), NOW):
             pass
-        end += jobs.BLOCK
-    while settle.settle_next(room.store, room.edges, room.measured, NEVER, NOW):
-        pass
 
 
 def compared(room: EngineRoom) -> None:

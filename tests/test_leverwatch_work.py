@@ -145,6 +145,24 @@ def test_a_lever_that_was_compared_elsewhere_goes_on_from_what_the_lake_keeps(bo
     assert (done.effects, both.lake.version("effects")) == (0, effects)
 
 
+def test_recordings_of_real_engines_become_the_same_requests(recordings: Path, tmp_path: Path) -> None:
+    paths = sorted(recordings.glob("*/*/*.pb"))
+    signals = {"traces", "metrics", "logs"}
+    said = [worlds.Said(path.parent.name, path.read_bytes(), NOW) for path in paths if path.parent.name in signals]
+    alone = EngineRoom(tmp_path / "alone", Config(), clock=lambda: NOW)
+    try:
+        worlds.received(alone, said)
+        lake = worlds.collected(tmp_path / "lake", said)
+        Working(worlds.work(tmp_path / "lake", tmp_path / "kept"), Here(), lambda: NOW).once(is_last=True)
+        mine = alone.store.frame("select * from requests")
+        assert len(mine) > 50
+        same(mine, pl.DataFrame(lake.read("requests")), ["started_at", "request_id"])
+        told = ["request_id", "trace_id", "started_at", "column", "reason"]
+        same(alone.store.frame("select * from quarantine"), pl.DataFrame(lake.read("quarantine")), told)
+    finally:
+        alone.close()
+
+
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Cluster]:
     """A Ray of two workers."""
