@@ -127,6 +127,13 @@ def test_a_lake_with_other_rows_of_the_same_hours_is_left_alone(alone: Path, tmp
             lake_moving.to_lake(room.store, other, "spans")
 
 
+def test_a_folder_with_rows_of_its_own_is_not_served_from_a_lake(alone: Path, tmp_path: Path) -> None:
+    with pytest.raises(MovedError, match=r"has spans and requests of its own; `leverwatch migrate --from .* --switch`"):
+        LakeRoom(alone, worlds.config_of(tmp_path / "lake"), clock=lambda: NOW)
+    with opened(alone) as room:
+        assert room.store.rows("select count(*) as n from requests")[0]["n"]
+
+
 def test_what_came_changed_is_told_by_counts_and_sums() -> None:
     shape = columns("requests")
     row = {"request_id": "a", "trace_id": "t", "started_at": HOUR, "ended_at": HOUR, "outcome": "ok", "output_tokens": 7}
