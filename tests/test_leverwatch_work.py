@@ -263,6 +263,14 @@ def test_the_watermark_is_that_of_the_senders_that_still_speak(tmp_path: Path) -
     assert work_plan.plan(lake, Last(), said[-1].received_at + timedelta(minutes=4)).cutoff == work_plan.NEVER
 
 
+def test_nothing_is_loaded_into_a_folder_that_follows_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "leverwatch.toml").write_text(f'[store]\nkind = "delta"\nuri = "{tmp_path / "lake"}"\n')
+    body = tmp_path / "one.pb"
+    body.write_bytes(next(one.content for one in worlds.fleet(2) if one.signal == "traces"))
+    assert main.main(["load", "--data", str(tmp_path), str(body)]) == 2
+    assert "follows the lake" in capsys.readouterr().err
+
+
 def test_work_without_a_lake_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["work", "--data", str(tmp_path), "--once", "--workers", "0"]) == 2
     assert "kind = 'delta'" in capsys.readouterr().err
