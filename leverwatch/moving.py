@@ -18,7 +18,7 @@ from leverwatch.engine_room import EngineRoom
 from pipeline import jobs, lake_cells, lake_compare, settle
 from queries import lake_moving, lake_taking, sealing
 from queries.lake import Lake
-from queries.lake_moving import Moved, MovedError
+from queries.lake_moving import Contents, Moved, MovedError
 from queries.lake_tables import columns
 from queries.parts import SEALED
 from queries.store import Store, Transaction
@@ -42,7 +42,8 @@ def to_lake(folder: Path, config: Config, lake: Lake, say: Say, *, is_switch: bo
         room.take_in()
         while sum(step() for name, step in room.steps() if name in WORKED):
             pass
-        moved = [_told(lake_moving.to_lake(room.store, lake, table), say) for table in lake_moving.TABLES]
+        with Contents() as contents:
+            moved = [_told(lake_moving.to_lake(room.store, lake, table, contents), say) for table in lake_moving.TABLES]
         _give_compared(room.store, lake)
         _give_round(room.store, lake, moved)
         if is_switch:
@@ -63,7 +64,8 @@ def from_lake(lake: Lake, folder: Path, config: Config, say: Say) -> list[Moved]
     room = _opened(folder, config)
     try:
         _begin(room)
-        moved = [_told(_moved_in(lake, room, table), say) for table in INTO_STORE]
+        with Contents() as contents:
+            moved = [_told(_moved_in(lake, room, table, contents), say) for table in INTO_STORE]
         _take_compared(room, lake)
         return moved
     finally:
@@ -135,7 +137,7 @@ def _begin(room: EngineRoom) -> None:
         lake_taking.note(transaction, MOVING, 0, room.clock())
 
 
-def _moved_in(lake: Lake, room: EngineRoom, table: str) -> Moved:
+def _moved_in(lake: Lake, room: EngineRoom, table: str, contents: Contents) -> Moved:
     limit_segments = room.edges.limit_segments
 
     def put(transaction: Transaction, hour: datetime, rows: pa.Table) -> None:
@@ -146,7 +148,7 @@ def _moved_in(lake: Lake, room: EngineRoom, table: str) -> Moved:
         elif table != "cell_histograms":  # they went in with their cells, and are only counted
             lake_taking.replace(transaction, table, hour, rows)
 
-    return lake_moving.from_lake(lake, room.store, table, lake_taking.once, put)
+    return lake_moving.from_lake(lake, room.store, table, lake_taking.once, put, contents)
 
 
 def _take_compared(room: EngineRoom, lake: Lake) -> None:

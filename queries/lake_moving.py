@@ -40,6 +40,7 @@ TABLES = (
     "spans", "samples", "evaluations", "imported_requests", "lever_settings", "ingest_entries", "requests", "quarantine", "suspicions",
     "sampling", "cell_histograms", "cells", "effects",
 )  # fmt: skip
+Once = Callable[[str, pa.Table], pa.Table]
 Put = Callable[[Transaction, datetime, pa.Table], None]
 
 
@@ -67,20 +68,31 @@ class Content:
     digest: int | None
 
 
-def content(table: str, rows: pa.Table) -> Content:
-    """What rows of a table come to, in whatever order. Cells that were taken apart and put together have sums alone."""
-    shape = columns(table)
-    whole = " + ".join(f'coalesce(sum("{one.name}"::hugeint), 0)' for one in shape if pa.types.is_integer(one.type)) or "0"
-    real = " + ".join(f'coalesce(fsum("{one.name}"), 0)' for one in shape if pa.types.is_floating(one.type)) or "0.0"
-    connection = duckdb.connect()
-    try:
-        connection.execute("set TimeZone = 'UTC'")
-        connection.register("moved", conformed(rows, shape))
-        asked = f"select count(*), {whole}, {real}, coalesce(sum(hash(moved)::hugeint), 0) from moved"
-        count, wholes, reals, digest = connection.execute(asked).fetchall()[0]
-    finally:
-        connection.close()
-    return Content(count, int(wholes), float(reals), None if table in SOURCES else int(digest))
+class Contents:
+    """Says what rows come to. Holds a database of its own, which is made once for many."""
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect()
+        self._connection.execute("set TimeZone = 'UTC'")
+
+    def __enter__(self) -> Contents:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def of(self, table: str, rows: pa.Table) -> Content:
+        """What rows of a table come to, in whatever order. Cells that were taken apart and put together have sums alone."""
+        shape = columns(table)
+        whole = " + ".join(f'coalesce(sum("{one.name}"::hugeint), 0)' for one in shape if pa.types.is_integer(one.type)) or "0"
+        real = " + ".join(f'coalesce(fsum("{one.name}"), 0)' for one in shape if pa.types.is_floating(one.type)) or "0.0"
+        digest = "0" if table in SOURCES else "coalesce(sum(hash(moved)::hugeint), 0)"
+        self._connection.register("moved", conformed(rows, shape))
+        try:
+            row = self._connection.execute(f"select count(*), {whole}, {real}, {digest} from moved").fetchall()[0]
+        finally:
+            self._connection.unregister("moved")
+        return Content(row[0], int(row[1]), float(row[2]), None if table in SOURCES else int(row[3]))
 
 
 def hours_of(store: Store, table: str) -> list[datetime]:
@@ -100,7 +112,7 @@ def of_hour(store: Store, table: str, hour: datetime) -> pa.Table:
     return pa.concat_tables([columns(table).empty_table(), *tables])
 
 
-def to_lake(store: Store, lake: Lake, table: str) -> Moved:
+def to_lake(store: Store, lake: Lake, table: str, contents: Contents) -> Moved:
     """Moves a table into a lake.
 
     Raises:
@@ -116,12 +128,12 @@ def to_lake(store: Store, lake: Lake, table: str) -> Moved:
                 raise MovedError(msg)
             lake.append(table, rows, {mark: 1})
         there = lake.read(table, None, hour, hour + HOUR)
-        told = _held_against(f"{lake.uri}: {table} of {hour_name(hour)}", content(table, rows), content(table, there))
+        told = _held_against(f"{lake.uri}: {table} of {hour_name(hour)}", contents.of(table, rows), contents.of(table, there))
         count, total = count + told.rows, total + told.whole
     return Moved(table, len(hours), count, total)
 
 
-def from_lake(lake: Lake, store: Store, table: str, once: Callable[[str, pa.Table], pa.Table], put: Put) -> Moved:
+def from_lake(lake: Lake, store: Store, table: str, once: Once, put: Put, contents: Contents) -> Moved:
     """Moves a table of a lake into a store, copies of rows left out. `put` writes an hour, where the rows do not simply replace.
 
     Raises:
@@ -134,7 +146,7 @@ def from_lake(lake: Lake, store: Store, table: str, once: Callable[[str, pa.Tabl
         with store.write() as transaction:
             put(transaction, hour, rows)
         there = of_hour(store, table, hour)
-        told = _held_against(f"{store.folder}: {table} of {hour_name(hour)}", content(table, rows), content(table, there))
+        told = _held_against(f"{store.folder}: {table} of {hour_name(hour)}", contents.of(table, rows), contents.of(table, there))
         count, total = count + told.rows, total + told.whole
     return Moved(table, len(hours), count, total)
 

@@ -22,8 +22,10 @@ from leverwatch.engine_room import EngineRoom
 from leverwatch.lake_room import LakeRoom
 from queries import lake_moving
 from queries.lake import Lake
-from queries.lake_moving import MovedError
+from queries.lake_moving import Contents, MovedError
 from queries.lake_tables import columns
+
+METRICS = ("skipped_token_ratio", "draft_acceptance", "net_itl_s", "interconnect_efficiency", "ttft_s", "kv_usage")
 
 
 @pytest.fixture(scope="module")
@@ -54,17 +56,17 @@ def opened(folder: Path) -> Iterator[EngineRoom]:
 
 
 def reported(room: EngineRoom) -> pl.DataFrame:
-    """A report of all metrics, in an order of its own."""
-    return worlds.plain(room.report(by=("replica", "lever.speculation"), metrics=("all",))).sort(pl.all())
+    """A report, in an order of its own."""
+    return worlds.plain(room.report(by=("replica", "lever.speculation"), metrics=METRICS)).sort(pl.all())
 
 
 def test_every_table_is_in_the_lake_as_it_was(alone: Path, lake: Path) -> None:
     there = Lake.open(str(lake))
-    with opened(alone) as room:
+    with opened(alone) as room, Contents() as contents:
         for table in lake_moving.TABLES:
             hours = lake_moving.hours_of(room.store, table)
-            mine = [lake_moving.content(table, lake_moving.of_hour(room.store, table, hour)) for hour in hours]
-            came = lake_moving.content(table, there.read(table))
+            mine = [contents.of(table, lake_moving.of_hour(room.store, table, hour)) for hour in hours]
+            came = contents.of(table, there.read(table))
             assert (sum(one.rows for one in mine), sum(one.whole for one in mine)) == (came.rows, came.whole)
             assert came.digest in (None, sum(one.digest or 0 for one in mine))
         effects = room.store.rows("select count(*) as n from effects")[0]["n"]
@@ -120,11 +122,11 @@ def test_a_folder_that_is_switched_serves_the_lake_and_can_be_moved_back(alone: 
 
 def test_a_lake_with_other_rows_of_the_same_hours_is_left_alone(alone: Path, tmp_path: Path) -> None:
     other = Lake.open(str(tmp_path / "other"))
-    with opened(alone) as room:
+    with opened(alone) as room, Contents() as contents:
         hour = lake_moving.hours_of(room.store, "spans")[0]
         other.append("spans", lake_moving.of_hour(room.store, "spans", hour).slice(0, 1))
         with pytest.raises(MovedError, match=r"has rows of .* that came otherwise"):
-            lake_moving.to_lake(room.store, other, "spans")
+            lake_moving.to_lake(room.store, other, "spans", contents)
 
 
 def test_a_folder_with_rows_of_its_own_is_not_served_from_a_lake(alone: Path, tmp_path: Path) -> None:
@@ -138,12 +140,14 @@ def test_what_came_changed_is_told_by_counts_and_sums() -> None:
     shape = columns("requests")
     row = {"request_id": "a", "trace_id": "t", "started_at": HOUR, "ended_at": HOUR, "outcome": "ok", "output_tokens": 7}
     rows = [{**row, "output_tokens": tokens} for tokens in (7, 8)]
-    sent, other = (
-        lake_moving.content("requests", pa.Table.from_pylist([rows[place] for place in places], shape)) for places in ((0, 1), (1, 0))
-    )
-    assert sent == other
-    assert lake_moving.content("requests", pa.Table.from_pylist(rows[:1], shape)) != sent
-    assert lake_moving.content("requests", pa.Table.from_pylist([rows[0], {**rows[1], "request_id": "b"}], shape)).digest != sent.digest
+    other = [rows[0], {**rows[1], "request_id": "b"}]
+    with Contents() as contents:
+        sent, turned, fewer, changed = (
+            contents.of("requests", pa.Table.from_pylist(some, shape)) for some in (rows, rows[::-1], rows[:1], other)
+        )
+    assert sent == turned
+    assert (fewer.rows, fewer.whole) == (1, 7)
+    assert (changed.whole, changed.digest == sent.digest) == (15, False)
 
 
 @pytest.mark.parametrize(
