@@ -18,7 +18,7 @@ from collectors.load import Loader
 from collectors.spool import Spool
 from dashboards.compared import Compared, Comparison
 from dashboards.studio import Studio
-from leverwatch import deployment, lever_budgets, lever_effects, policy_sources, report_source, reporting
+from leverwatch import deployment, lever_budgets, lever_effects, opening, policy_sources, report_source, reporting
 from leverwatch.comparing import Comparisons
 from leverwatch.config import Config
 from leverwatch.explaining import compared
@@ -26,9 +26,7 @@ from leverwatch.housekeeping import Housekeeping
 from leverwatch.rounds import Rounds
 from pipeline import fresh, measure, metric_table, settle
 from pipeline import metrics as metric_rows
-from queries import sealing, snapshot
 from queries.sandbox import Sandbox, SqlLimits
-from queries.store import Store
 
 
 def utc_now() -> datetime:
@@ -43,7 +41,7 @@ class EngineRoom:
         self.deployed = deployment.of(config)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder, self.config, self.clock = folder, config, clock
-        self.store = _opened(folder, config.store.memory_limit, clock())
+        self.store = opening.opened(folder, config.store.memory_limit, clock())
         self.loader = Loader(self.store, deployed=self.deployed)
         limit = config.store.limit_backlog_bytes
         free = config.retention.min_free_bytes
@@ -92,6 +90,15 @@ class EngineRoom:
     def is_caught_up(self) -> bool:
         """Whether what is judged is the present; see `Rounds.is_caught_up`."""
         return self.rounds.is_caught_up()
+
+    def warnings(self) -> dict[str, str]:
+        """What is not as it should be and stops nothing, by where."""
+        found = {
+            "registry": self.deployed.registry.problem if self.deployed.registry is not None else "",
+            "switchback": self.schedule.problem,
+            "parts": self.house.lost_parts,
+        }
+        return {name: problem for name, problem in found.items() if problem}
 
     def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """The rows of one of our own statements."""
@@ -152,14 +159,3 @@ class EngineRoom:
         self.sandbox.close()
         self.studio.close()
         self.store.close()
-
-
-def _opened(folder: Path, memory_limit: str, now: datetime) -> Store:
-    store = Store(folder, memory_limit)
-    try:
-        sealing.restore(store, now)
-    except BaseException:
-        store.close()
-        raise
-    snapshot.clear(store)
-    return store

@@ -70,12 +70,18 @@ class Rounds:
             ("settle", self._settle),
             ("compare", self._compare),
             ("roll", self._roll),
-            ("note settings", lambda: alerts.follow_up.before_judging(self.store, self.policies)),
-            ("judge", self._judge),
-            ("follow up", lambda: alerts.follow_up.after_judging(self.store, self.policies)),
+            *self.judging(),
             ("seal", self._seal),
             ("merge", self._merge),
             ("retain", lambda: self.house.step(self.clock(), jobs.watermark(self.store))),
+        )
+
+    def judging(self) -> tuple[tuple[str, Callable[[], int]], ...]:
+        """The jobs that follow once blocks are compared."""
+        return (
+            ("note settings", lambda: alerts.follow_up.before_judging(self.store, self.policies)),
+            ("judge", self._judge),
+            ("follow up", lambda: alerts.follow_up.after_judging(self.store, self.policies)),
         )
 
     def work_once(self) -> int:
@@ -114,10 +120,14 @@ class Rounds:
         """Whether anything arrived in the last minute."""
         return time.monotonic() - self._last_arrival < jobs.IDLE_SENDER_S
 
+    def note_arrival(self) -> None:
+        """Something came just now."""
+        self._last_arrival = time.monotonic()
+
     def _load(self) -> int:
         loaded = self.loader.load_next(self.spool)
         if loaded:
-            self._last_arrival = time.monotonic()
+            self.note_arrival()
         return loaded
 
     def _assemble(self) -> int:

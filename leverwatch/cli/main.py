@@ -32,6 +32,9 @@ COMMANDS = (
     "silence",
     "deliveries",
     "tap",
+    "collect",
+    "migrate",
+    "work",
 )
 OURS = ("alerts", "collectors", "dashboards", "demo", "leverwatch", "pipeline", "queries")
 
