@@ -86,7 +86,7 @@ class Worker:
 
     def _hand_over(self) -> int:
         mark = jobs.watermark(self._room.store)
-        if self._ran >= JUDGING & {name for name, _ in self._room.steps()}:
+        if "judge" in self._ran and self._ran >= JUDGING & {name for name, _ in self._room.steps()}:
             self._couriers.note_judging(Judging(self._room.clock(), mark))
         if mark is None:
             return 0

@@ -86,7 +86,7 @@ def received(room: EngineRoom, said: Iterable[Said]) -> None:
 
 def compared(room: EngineRoom) -> None:
     """Compares the blocks that have closed."""
-    while jobs.compare_next(room.store, edges=room.edges, configured=Configured(room.schedule.current(), room.watched)):
+    while jobs.compare_next(room.store, edges=room.edges, configured=Configured(room.schedule.current(), room.rounds.watched)):
         pass
 
 

@@ -32,14 +32,14 @@ class Room:
         self.is_broken, self.rounds, self.tick = True, 0, threading.Event()
 
     def steps(self) -> tuple[tuple[str, Callable[[], int]], ...]:
-        return (("load", self.load), ("judge", self.judge))
+        return (("load", self.load), ("seal", self.seal))
 
     def load(self) -> int:
         if self.is_broken:
             raise OSError(28, "No space left on device")
         return 0
 
-    def judge(self) -> int:
+    def seal(self) -> int:
         self.rounds += 1
         self.tick.set()
         return 0
