@@ -6,12 +6,13 @@ import difflib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
 
 from alerts.receivers import Receiver
+from collectors.kafka_settings import Kafka
 from collectors.scrape import Target
 from leverwatch import config_errors
 from leverwatch.access_settings import Access, Identity, Link, Price, Registry, Tls
@@ -109,6 +110,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     defaults: dict[str, Any] = {}
     receivers: tuple[Receiver, ...] = ()
     scrape: tuple[Target, ...] = ()
+    kafka: Kafka = Kafka()
     links: tuple[Link, ...] = ()
     prices: tuple[Price, ...] = ()
     holdouts: tuple[Holdout, ...] = ()
@@ -215,7 +217,8 @@ def _with_environment(raw: dict[str, Any], environment: Mapping[str, str]) -> di
 def _read_variable(name: str, text: str, kind: Any) -> Any:
     """A variable's value: lists of words take commas, tables and lists of them JSON, everything else the bare text."""
     item = item_kind(kind)
-    if text[:1] in ("[", "{") and (item or get_origin(kind) is dict):
+    bare = get_args(kind)[0] if get_origin(kind) is Annotated else kind
+    if text[:1] in ("[", "{") and (item or get_origin(bare) is dict):
         try:
             return msgspec.json.decode(text)
         except msgspec.DecodeError as error:

@@ -80,6 +80,7 @@ class EngineRoom:
         self.base_url = config.alerts.base_url
         self.is_server = False  # else another configuration than the server's may be read, which lacks policies of it
         self.taking_snapshot = threading.Lock()
+        self.lags: Callable[[], Mapping[tuple[str, str], int]] = dict  # of messages that wait to be read, by (sender, signal)
         self._last_arrival = time.monotonic()
         self._rounds_unsealed = 0
         self._mark: datetime | None = None

@@ -23,6 +23,8 @@ import collectors.api
 from alerts.couriers import Couriers
 from collectors import decode, otlp_grpc
 from collectors.door import Door, reference_check
+from collectors.kafka import KafkaReader
+from collectors.kafka_door import KafkaDoor, keep_in
 from collectors.warm import warm
 from dashboards.security import Headed
 from leverwatch import allocator, app, deployment, exposure, not_http, policies_emptied, serve_file, tls
@@ -83,7 +85,9 @@ class _Server:
         self.worker = Worker(room, self.couriers)
         self.door = Door(room.spool, time.time_ns, room.loader.note, reference_check, waiting=room.loader.waiting)
         is_tls = locks.certificates is not None
-        self.receiving = Receiving.through(self.door, room.config.scrape, _port(otlp_socket), is_tls=is_tls)
+        kafka = _kafka(room, self.door)
+        self.receiving = Receiving.through(self.door, room.config.scrape, _port(otlp_socket), is_tls=is_tls, kafka=kafka)
+        room.lags = self.receiving.lags
 
     async def run(self, announce: Callable[[Addresses], None]) -> None:
         """Starts everything, waits for the signal to stop, stops everything."""
@@ -105,7 +109,7 @@ class _Server:
         tasks = [asyncio.create_task(pages.serve([self.web_socket])), asyncio.create_task(otlp.serve([self.otlp_socket]))]
         self.couriers.start()
         self.worker.start()
-        self.receiving.scraper.start()
+        self.receiving.start()
         threading.Thread(target=self._compile, name="compile", daemon=True).start()
         scheme = "https" if locks.certificates else "http"
         addresses = Addresses(
@@ -126,7 +130,7 @@ class _Server:
     async def _stop(self, grpc_server: grpc.aio.Server, servers: list[_Uvicorn], tasks: list[asyncio.Task[None]]) -> None:
         """Refuses new exports, lets those at the door finish, loads and assembles what was acknowledged."""
         self.door.closed = True
-        await self.receiving.scraper.stop()
+        await self.receiving.stop(GRACE_S)
         for server in servers:
             server.should_exit = True
         await grpc_server.stop(GRACE_S)
@@ -160,6 +164,11 @@ class _Uvicorn(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+def _kafka(room: EngineRoom, door: Door) -> KafkaReader | None:
+    settings = room.config.kafka
+    return KafkaReader(settings, KafkaDoor(door, keep_in(room.folder), settings.encoding).take) if settings.brokers else None
 
 
 def _otlp_app(door: Door, web_port: int) -> FastAPI:
