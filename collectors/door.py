@@ -13,8 +13,9 @@ from collectors import entry
 from collectors.decode import Checked
 from collectors.entry import TOO_LARGE, Entry, UnsoundBodyError
 from collectors.ledger import Note
-from collectors.spool import Spool, SpoolFullError
+from collectors.sink import Sink, SinkFullError
 from collectors.waiting import Waiting
+from queries.lake_commits import LakeError
 
 RETRY_AFTER_S = 2
 UNSOUND_TRACES = "body is not a sound ExportTraceServiceRequest"
@@ -31,24 +32,25 @@ class BusyError(RuntimeError):
 
 @dataclass(slots=True)
 class Door:
-    """Checks a body, puts it into the spool, and answers once it is durable.
+    """Checks a body, hands it to the sink, and answers once it is durable.
 
-    `check` may be replaced while running: the reference parser stands in until the kernels are compiled.
+    `check` may be replaced while running: the reference parser stands in until the kernels are compiled. `waiting` counts what is durable
+    and not stored yet; it is None where the two are one.
     """
 
-    spool: Spool
+    sink: Sink
     clock_ns: Callable[[], int]
     note: Callable[[Note], None]
     check: Callable[[bytes], Checked]
     closed: bool = False
-    waiting: Waiting = field(default_factory=Waiting)
+    waiting: Waiting | None = field(default_factory=Waiting)
 
     async def take(self, signal: str, sender: str, body: bytes) -> Entry:
         """Takes one body of a signal; gives what was taken of it, once that is durable.
 
         Raises:
             UnsoundBodyError: the bytes are not of that signal, or beyond a limit.
-            BusyError: the spool is full, the disk refuses, or the server is stopping.
+            BusyError: too much waits, the disk or the lake refuses, or the server is stopping.
         """
         if signal == "traces":
             return Entry(b"", await self.admit(sender, body))
@@ -92,13 +94,17 @@ class Door:
 
     async def _put(self, signal: str, sender: str, received: int, body: bytes, items: int, counts: bytes = b"") -> None:
         try:
-            await asyncio.wrap_future(self.spool.append(signal, sender, received, body, counts))
-        except SpoolFullError as error:
+            await asyncio.wrap_future(self.sink.append(signal, sender, received, body, counts))
+        except SinkFullError as error:
             raise BusyError(str(error)) from error
         except OSError as error:
             msg = f"the spool cannot be written: {error}"
             raise BusyError(msg) from error
-        self.waiting.add(sender, signal, items)
+        except LakeError as error:
+            msg = f"the lake cannot be written: {error}"
+            raise BusyError(msg) from error
+        if self.waiting is not None:
+            self.waiting.add(sender, signal, items)
 
 
 def items_of(signal: str, body: bytes) -> int:

@@ -11,19 +11,30 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 from collectors.kafka_progress import Answer, Arrived, Place, Progress
 from collectors.kafka_settings import Kafka, consumer_settings, password
 
 log = logging.getLogger("leverwatch")
-Take = Callable[[Sequence[Arrived]], Awaitable[Sequence[Answer]]]
 LIMIT_MESSAGES = 2_000
 POLL_S = 0.5
 ASK_EVERY_S = 5.0  # how far behind the partitions are, and, after an error, whether the brokers answer again
 ASK_FOR_S = 2.0
 INSTALL = "[kafka] needs confluent-kafka: pip install 'leverwatch[cluster]'"
+
+
+class Store(Protocol):
+    """Where messages go."""
+
+    async def take(self, messages: Sequence[Arrived]) -> Sequence[Answer]:
+        """Answers for each message, once what it says is durable. Those of a partition come in its order."""
+        ...
+
+    def gone(self, places: Sequence[Place]) -> None:
+        """Hears which partitions another member has now. Never while messages are taken."""
+        ...
 
 
 class KafkaMissingError(ModuleNotFoundError):
@@ -35,7 +46,7 @@ class KafkaOptionError(ValueError):
 
 
 class KafkaReader:
-    """Follows the configured topics. `take` is given what came, in the order of each partition, and answers for each message.
+    """Follows the configured topics into a store.
 
     `warnings` says what is wrong now, `lags` by how many messages each partition is behind, `counts` what became of messages.
 
@@ -43,8 +54,8 @@ class KafkaReader:
         KafkaMissingError, OSError, KafkaOptionError: no client is installed, the password's file cannot be read, an option is none.
     """
 
-    def __init__(self, kafka: Kafka, take: Take, make: Callable[[dict[str, Any]], Any] | None = None) -> None:
-        self._kafka, self._take, self._make = kafka, take, make or _consumer
+    def __init__(self, kafka: Kafka, store: Store, make: Callable[[dict[str, Any]], Any] | None = None) -> None:
+        self._kafka, self._store, self._make = kafka, store, make or _consumer
         self._signals = {topic: signal for signal, topic in kafka.topics.items()}
         self._progress = Progress()
         self._stopping = threading.Event()
@@ -58,7 +69,7 @@ class KafkaReader:
         self._consumer = self._made()
 
     def start(self) -> None:
-        """Begins; to be called in a running event loop, on which `take` runs."""
+        """Begins; to be called in a running event loop, on which the store is asked."""
         self._subscribe()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._follow, name="kafka", daemon=True)
@@ -135,8 +146,7 @@ class KafkaReader:
 
     def _asked(self, waiting: Sequence[Arrived]) -> Sequence[Answer]:
         assert self._loop is not None  # noqa: S101 - `start` has set it
-        asked: Awaitable[Sequence[Answer]] = self._take(waiting)
-        return asyncio.run_coroutine_threadsafe(_awaited(asked), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(_asked(self._store, waiting), self._loop).result()
 
     def _told(self, waiting: Sequence[Arrived], answers: Sequence[Answer]) -> None:
         retry_after_s = max(answer.retry_after_s for answer in answers)
@@ -148,7 +158,14 @@ class KafkaReader:
             self.warnings.pop("paused", None)
         for message, answer in zip(waiting, answers, strict=True):
             if answer.is_done:
-                self.counts[message.place.topic, "set_aside" if answer.reason else "taken"] += 1
+                self.counts[message.place.topic, answer.outcome] += 1
+        self._tell_known(all(answer.is_known for answer in answers))
+
+    def _tell_known(self, is_all: bool) -> None:
+        if is_all:
+            self.warnings["known"] = "the store has these messages by their offsets; a topic that was made anew takes another [kafka] group"
+        else:
+            self.warnings.pop("known", None)
 
     def _commit(self, only: Sequence[Place] | None = None) -> None:
         """Tells the group what is stored. What it does not hear now it hears with the next commit, or its next member takes it again."""
@@ -175,6 +192,7 @@ class KafkaReader:
     def _lost(self, _: Any, partitions: Sequence[Any]) -> None:
         places = [Place(one.topic, one.partition) for one in partitions]
         self._progress.gone(places)
+        self._store.gone(places)
         for place in places:
             self.lags.pop(place, None)
 
@@ -185,6 +203,7 @@ class KafkaReader:
     def _begin_anew(self) -> None:
         """Another consumer in the place of one that never goes on: it begins behind what is committed."""
         self._consumer.close()
+        self._store.gone([*self.lags])
         self._progress, self.lags = Progress(), {}
         self._consumer, self._is_broken = self._made(), False
         self._subscribe()
@@ -216,8 +235,8 @@ class KafkaReader:
             self.warnings.pop("kafka", None)
 
 
-async def _awaited(asked: Awaitable[Sequence[Answer]]) -> Sequence[Answer]:
-    return await asked
+async def _asked(store: Store, messages: Sequence[Arrived]) -> Sequence[Answer]:
+    return await store.take(messages)
 
 
 def _consumer(settings: dict[str, Any]) -> Any:

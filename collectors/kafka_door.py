@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from collectors import set_aside
 from collectors.door import RETRY_AFTER_S, BusyError, Door
 from collectors.entry import UnsoundBodyError
-from collectors.kafka_progress import STORED, Answer, Arrived
+from collectors.kafka_body import NO_BODY, NO_JSON, Keep, body_of
+from collectors.kafka_progress import STORED, Answer, Arrived, Place
 from collectors.ledger import Note
-from collectors.otlp_json import OtlpJsonError, to_protobuf
+from collectors.otlp_json import OtlpJsonError
 
-Keep = Callable[[Arrived, str], None]
-NO_BODY, NO_JSON, NOT_CHECKED = "message without a body", "body is not sound OTLP/JSON", "message that cannot be checked"
+NOT_CHECKED = "message that cannot be checked"
 # What one odd message can cause; anything else (no space, no memory) is tried again.
 FAULTS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
@@ -29,14 +27,18 @@ class KafkaDoor:
         """What became of each message, once that is durable; those that come together share a sync."""
         return list(await asyncio.gather(*map(self._take, messages)))
 
+    def gone(self, places: Sequence[Place]) -> None:
+        """Nothing is kept of a partition."""
+
     async def _take(self, message: Arrived) -> Answer:
         try:
-            body = await self._body(message)
+            is_plain = self._encoding != "otlp_json"
+            body = body_of(message, self._encoding) if is_plain else await asyncio.to_thread(body_of, message, self._encoding)
             await self._door.take(message.signal, message.place.sender, body)
         except UnsoundBodyError as error:  # the door has noted it
             return await self._aside(message, str(error))
         except OtlpJsonError as error:
-            self._note(message, NO_JSON if message.body else NO_BODY)
+            self._note(message, NO_BODY if message.body is None else NO_JSON)
             return await self._aside(message, str(error))
         except BusyError as error:
             return Answer(str(error), error.retry_after_s)
@@ -48,28 +50,9 @@ class KafkaDoor:
     def _note(self, message: Arrived, reason: str) -> None:
         self._door.note(Note(message.place.sender, message.signal, self._door.clock_ns(), reason))
 
-    async def _body(self, message: Arrived) -> bytes:
-        if message.body is None:
-            raise OtlpJsonError(NO_BODY)
-        return await asyncio.to_thread(to_protobuf, message.body, message.signal) if self._encoding == "otlp_json" else message.body
-
     async def _aside(self, message: Arrived, reason: str) -> Answer:
         try:
             await asyncio.to_thread(self._keep, message, reason)
         except OSError as error:
             return Answer(f"what cannot be taken cannot be set aside: {error}", RETRY_AFTER_S)
         return Answer(reason)
-
-
-def keep_in(folder: Path) -> Keep:
-    """Keeps messages in the data folder's `set_aside`, each under its place and offset."""
-
-    def keep(message: Arrived, reason: str) -> None:
-        place = message.place
-        about: dict[str, str | int] = {
-            "reason": reason, "sender": place.sender, "signal": message.signal,
-            "topic": place.topic, "partition": place.partition, "offset": message.offset,
-        }  # fmt: skip
-        set_aside.keep(folder, f"kafka-{place.topic}-{place.partition}-{message.offset}", message.body or b"", about)
-
-    return keep

@@ -31,18 +31,27 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a message: it is stored, or set aside with its `reason`, or to be tried again `retry_after_s` from now."""
+    """What became of a message: it is stored, or set aside with its `reason`, or to be tried again `retry_after_s` from now.
+
+    `is_known` is one that was stored before.
+    """
 
     reason: str = ""
     retry_after_s: float = 0.0
+    is_known: bool = False
 
     @property
     def is_done(self) -> bool:
         """Whether it need not be taken again."""
         return not self.retry_after_s
 
+    @property
+    def outcome(self) -> str:
+        """In a word, of one that is done."""
+        return "known" if self.is_known else "set_aside" if self.reason else "taken"
 
-STORED = Answer()
+
+STORED, KNOWN = Answer(), Answer(is_known=True)
 
 
 @dataclass(slots=True)

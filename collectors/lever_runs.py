@@ -1,6 +1,8 @@
-"""Rows of spans in, one row for each run of neighbors that state the same levers out: few rows instead of many."""
+"""Rows of spans in, one row for each run of neighbors that state the same levers out, or what they say that was not said before."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +10,43 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 Mask = npt.NDArray[np.bool_]
+LIMIT_KNOWN = 100_000  # settings that are remembered; beyond, all are said again
+
+
+class SettingsSaid:
+    """Which settings of levers were said lately, so that each is stored where it changes, not with every batch."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str | None], tuple[str, datetime]] = {}
+
+    def new(self, spans: pa.Table) -> pa.Table:
+        """Rows of `lever_settings` that differ from what the same replica, lever and arm had, or begin before it."""
+        if len(self._known) > LIMIT_KNOWN:
+            self._known.clear()
+        rows = [row for row in _settings(spans) if self._is_new(*row)]
+        names = ("replica", "lever", "arm", "setting")
+        columns = {name: pa.array([row[number] for row in rows], pa.string()) for number, name in enumerate(names)}
+        return pa.table({**columns, "since": pa.array([row[4] for row in rows], pa.timestamp("us", "UTC"))})
+
+    def _is_new(self, replica: str, lever: str, arm: str | None, setting: str, since: datetime) -> bool:
+        known = self._known.get((replica, lever, arm))
+        if known is not None and known[0] == setting and known[1] <= since:
+            return False
+        self._known[replica, lever, arm] = setting, since
+        return True
+
+
+def _settings(spans: pa.Table) -> list[tuple[str, str, str | None, str, datetime]]:
+    """Replica, lever, arm and setting of spans, each with its earliest start, in the order of these."""
+    found: dict[tuple[str, str, str | None, str], datetime] = {}
+    for row in runs(spans).to_pylist(maps_as_pydicts="lossy"):
+        if row["replica"] is None:
+            continue
+        for lever, setting in (row["levers"] or {}).items():
+            key = row["replica"], lever, (row["arms"] or {}).get(lever), setting
+            if setting is not None:
+                found[key] = min(row["started_at"], found.get(key, row["started_at"]))
+    return sorted(((*key, since) for key, since in found.items()), key=lambda row: row[4])
 
 
 def runs(spans: pa.Table) -> pa.Table:

@@ -50,16 +50,22 @@ class EvaluationBatch:
 
 def store(transaction: Transaction, batch: EvaluationBatch, tallies: Tallies) -> None:
     """Stores what is new, and counts what became of each evaluation."""
-    for number, reason in batch.wrong:
-        _tally(tallies, batch.records[number]).reject(reason)
+    tell(batch, tallies)
     if not batch.tables:
         return
     transaction.using(pa.concat_tables(batch.tables), files.question("load_evaluations_stage"))
     for row in transaction.frame(files.question("load_evaluations_kinds")).to_dicts():
-        _tally(tallies, batch.records[row["arrival"]]).found(row["received"], row["stored"])
+        tally_of(tallies, batch.records[row["arrival"]]).found(row["received"], row["stored"])
     transaction.execute(files.question("load_evaluations"))
     transaction.execute("drop table staged_evaluations")
 
 
-def _tally(tallies: Tallies, record: Record) -> Tally:
+def tell(batch: EvaluationBatch, tallies: Tallies) -> None:
+    """Counts what cannot be taken."""
+    for number, reason in batch.wrong:
+        tally_of(tallies, batch.records[number]).reject(reason)
+
+
+def tally_of(tallies: Tallies, record: Record) -> Tally:
+    """The tally that a record's evaluations count in."""
     return tallies.at(record.sender, "evaluations" if record.signal == "traces" else record.signal, record.received_unix_nano)

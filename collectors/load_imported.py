@@ -15,8 +15,11 @@ from queries import files
 from queries.store import Transaction
 
 
-def store(transaction: Transaction, records: list[Record], tallies: Tallies, hasher: Hasher | None = None) -> None:
-    """Stores what is new, ids as hashes where that is asked for, moves the sender's watermark, counts what became of each request."""
+def read(records: list[Record], tallies: Tallies, hasher: Hasher | None = None) -> pa.Table | None:
+    """The requests that records hold, each with its record's number in `arrival`, ids as hashes where that is asked for; None without any.
+
+    What cannot be taken is counted.
+    """
     tables: list[pa.Table] = []
     for number, record in enumerate(records):
         tally = tallies.of(record)
@@ -29,8 +32,15 @@ def store(transaction: Transaction, records: list[Record], tallies: Tallies, has
         for reason in wrong:
             tally.reject(reason)
     if not sum(table.num_rows for table in tables):
+        return None
+    return imported.with_trace_ids(_hashed(pa.concat_tables(tables), hasher))
+
+
+def store(transaction: Transaction, records: list[Record], tallies: Tallies, hasher: Hasher | None = None) -> None:
+    """Stores what is new, moves the sender's watermark, and counts what became of each request."""
+    rows = read(records, tallies, hasher)
+    if rows is None:
         return
-    rows = imported.with_trace_ids(_hashed(pa.concat_tables(tables), hasher))
     transaction.using(rows, files.question("load_imported_stage"))
     for row in transaction.frame(files.question("load_imported_kinds")).to_dicts():
         tallies.of(records[row["arrival"]]).found(row["received"], row["stored"])

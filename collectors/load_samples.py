@@ -61,11 +61,7 @@ class SampleLoader:
 
     def store(self, transaction: Transaction, batch: SampleBatch, tallies: Tallies) -> None:
         """Stores what is new, and counts what became of each sample."""
-        for record in batch.records:
-            tallies.of(record)
-        for number, one in batch.skipped:
-            tally = tallies.of(batch.records[number])
-            (tally.reject if one.is_wrong else tally.drop)(one.reason)
+        tell(batch, tallies)
         if not batch.rows.num_rows:
             return
         transaction.using(batch.rows, files.question("load_samples_stage"))
@@ -73,3 +69,12 @@ class SampleLoader:
             tallies.of(batch.records[row["arrival"]]).found(row["received"], row["stored"], row["late"])
         transaction.execute(files.question("load_samples"))
         transaction.execute("drop table staged_samples")
+
+
+def tell(batch: SampleBatch, tallies: Tallies) -> None:
+    """Counts what in the records is no sample."""
+    for record in batch.records:
+        tallies.of(record)
+    for number, one in batch.skipped:
+        tally = tallies.of(batch.records[number])
+        (tally.reject if one.is_wrong else tally.drop)(one.reason)

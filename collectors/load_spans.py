@@ -6,25 +6,23 @@ may be there already, or whose ids the batch itself repeats, are compared with w
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from collectors import clocks, decode, dialects, rows, translate
+from collectors import rows
 from collectors.deployed import Deployed
 from collectors.fresh import Fresh, fresh
 from collectors.ledger import Tallies
 from collectors.lever_runs import runs
-from collectors.marks import odd_marks
+from collectors.read_spans import SpanReader
 from collectors.spool_records import Record
 from collectors.stored_ids import seen_before
 from queries import files, fresh_parts
 from queries.store import Store, Transaction
 
-log = logging.getLogger("leverwatch")
 Mask = npt.NDArray[np.bool_]
 CLOCK_AHEAD_S = 60
 LATE_S = 120  # the lag after which a block closes (pipeline.jobs)
@@ -46,26 +44,12 @@ class SpanLoader:
 
     def __init__(self, store: Store, deployed: Deployed | None = None) -> None:
         self._store = store
-        self._deployed = deployed or Deployed()
-        self._facts = self._deployed.facts
-        self._dialects = dialects.shipped()
-        self._is_dropped = self._deployed.dropped()
-        self._told: set[str] = set()
+        self._reader = SpanReader(deployed or Deployed())
         self._spans, self._traces = seen_before(store)
 
     def prepare(self, records: list[Record], refused: dict[int, str]) -> SpanBatch:
         """Reads records; `refused` says which of them cannot be taken, and why."""
-        bodies = [b"" if index in refused else record.body for index, record in enumerate(records)]
-        counts = [decode.counted(body, record.counts if body else b"").counts for body, record in zip(bodies, records, strict=True)]
-        tables = decode.scan(bodies, self._is_dropped, counts)
-        arrivals = [rows.Arrival(record.sender, record.received_unix_nano) for record in records]
-        said = self._deployed.said(tables, arrivals)
-        spoken = self._deployed.finished(translate.spoken(tables, self._dialects, self._facts, said))
-        tables = self._deployed.hashed(tables)
-        batch = self._deployed.stored(rows.span_rows(tables, spoken, self._facts, arrivals, said))
-        batch.refused.extend(refused.items())
-        batch.odd.extend(clocks.ahead(batch, records))
-        batch.odd.extend(odd_marks(tables, self._facts, self._dialects))
+        batch = self._reader.read(records, refused)
         ids = batch.ids
         is_held, is_known = self._spans.maybe(ids.starts_ns, ids.of_span), self._traces.maybe(ids.starts_ns, ids.of_trace)
         self._spans.note(ids.starts_ns, ids.of_span)
@@ -74,16 +58,8 @@ class SpanLoader:
 
     def store(self, transaction: Transaction, batch: SpanBatch, tallies: Tallies) -> Fresh | None:
         """Stores what is new, and counts what became of each span. Gives what became a part, for assembly, once this is committed."""
-        records, found = batch.records, batch.rows
-        for record in records:
-            tallies.of(record)
-        for body, reason in found.refused:
-            tallies.of(records[body]).reject(reason)
-        for body, said, count in found.odd:
-            tallies.of(records[body]).reasons[said] += count
-            if said not in self._told:
-                self._told.add(said)
-                log.warning("%s: %s", records[body].sender, said)
+        found = batch.rows
+        self._reader.tell(batch.records, found, tallies)
         if not found.spans.num_rows:
             return None
         levers = runs(found.spans)

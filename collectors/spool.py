@@ -19,6 +19,7 @@ from io import FileIO
 from pathlib import Path
 
 from collectors.free_space import FreeSpace
+from collectors.sink import SinkFullError
 from collectors.spool_records import Damage, Position, Record, packed, records, segment_number
 
 SEGMENT_LIMIT_BYTES = 64 * 1024 * 1024
@@ -26,7 +27,7 @@ BACKLOG_LIMIT_BYTES = 512 * 1024 * 1024
 log = logging.getLogger("leverwatch")
 
 
-class SpoolFullError(RuntimeError):
+class SpoolFullError(SinkFullError):
     """More is waiting to be loaded than the spool may hold, or the disk is nearly full; the sender is to come again later."""
 
 

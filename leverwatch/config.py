@@ -20,10 +20,11 @@ from leverwatch.described import is_struct, item_kind, says
 from leverwatch.holdout_settings import Holdout
 from leverwatch.retention_settings import Retention
 from leverwatch.segment_settings import Segments
+from leverwatch.store_settings import StoreConfig
 from leverwatch.switchback_settings import Switchback
 
 PREFIX = "LEVERWATCH_"
-PATHS = ("file", "policies")  # keys that hold a path; so do all that end in `_file`
+PATHS = ("file", "policies")  # keys that hold a path; so do all that end in `_file`, and `uri` where it is no address
 Limit = Annotated[float, msgspec.Meta(gt=0, lt=1e9)]
 NOT_KEYS = (
     "LEVERWATCH_DATA",
@@ -52,14 +53,6 @@ class Serve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int, msgspec.Meta(ge=0, le=10_000), says("segments with series of their own in /metrics, most requests first")
     ] = 50
     hosts: Annotated[tuple[str, ...], says("more names that browsers reach the pages by, where no TLS guards them")] = ()
-
-
-class StoreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much the store and the spool may hold."""
-
-    memory_limit: Annotated[str, says("what the database may hold in memory")] = "2GB"
-    limit_backlog_bytes: Annotated[int, says("bytes that may wait in the spool before senders are told to come again")] = 512 * 1024 * 1024
-    keep_content: Annotated[bool, says("store prompt and completion text, and the text of errors, which may quote them")] = False
 
 
 class SqlConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -155,7 +148,7 @@ def _from_folder(raw: Any, folder: Path, name: str = "") -> Any:
         return {key: _from_folder(value, folder, key) for key, value in raw.items()}
     if isinstance(raw, list):
         return [_from_folder(value, folder) for value in raw]
-    is_path = name.endswith("_file") or name in PATHS
+    is_path = name.endswith("_file") or name in PATHS or (name == "uri" and "://" not in str(raw))
     return str(folder / raw) if is_path and isinstance(raw, str) and raw else raw
 
 

@@ -28,19 +28,26 @@ class _Families:
 
 def router(room: EngineRoom, worker: Worker, refused: Refused, receiving: Receiving | None = None) -> APIRouter:
     """`GET /metrics`."""
-    routes, started = APIRouter(tags=["health"]), time.monotonic()
+    started = time.monotonic()
     core = CoreNumbers(room.store, room.policies, room.config.serve.limit_metric_segments)
 
     def collect() -> Iterator[Family]:
         yield from item_families(ledger_rows(room, None))
-        yield _gauge("leverwatch_spool_backlog_bytes", "Bytes that were acknowledged and wait to be loaded.", room.spool.backlog_bytes)
-        yield _gauge("leverwatch_disk_free_bytes", "Bytes free on the disk of the data folder.", room.house.free_bytes())
-        yield _gauge("leverwatch_jobs_failing", "Jobs that fail and are tried again.", len(worker.errors))
+        yield gauge("leverwatch_spool_backlog_bytes", "Bytes that were acknowledged and wait to be loaded.", room.spool.backlog_bytes)
+        yield gauge("leverwatch_disk_free_bytes", "Bytes free on the disk of the data folder.", room.house.free_bytes())
+        yield gauge("leverwatch_jobs_failing", "Jobs that fail and are tried again.", len(worker.errors))
         yield refused.family()
         if receiving is not None and receiving.kafka is not None:
             yield from kafka_families(receiving.kafka)
-        yield _gauge("leverwatch_uptime_seconds", "Seconds since the server started.", time.monotonic() - started)
+        yield gauge("leverwatch_uptime_seconds", "Seconds since the server started.", time.monotonic() - started)
         yield from core.families(room.clock())
+
+    return page(collect)
+
+
+def page(collect: Callable[[], Iterator[Family]]) -> APIRouter:
+    """`GET /metrics` of what `collect` gives."""
+    routes = APIRouter(tags=["health"])
 
     @routes.get("/metrics", responses={200: {"content": {"text/plain": {}, "application/openmetrics-text": {}}}}, response_class=Response)
     def metrics(request: Request) -> Response:
@@ -51,5 +58,6 @@ def router(room: EngineRoom, worker: Worker, refused: Refused, receiving: Receiv
     return routes
 
 
-def _gauge(name: str, says: str, value: float) -> Family:
+def gauge(name: str, says: str, value: float) -> Family:
+    """A family of one gauge."""
     return GaugeMetricFamily(name, says, value=value)

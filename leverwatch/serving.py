@@ -10,27 +10,23 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import grpc.aio
-import uvicorn
-from fastapi import FastAPI
 
-import collectors.api
 from alerts.couriers import Couriers
 from collectors import decode, otlp_grpc
 from collectors.door import Door, reference_check
 from collectors.kafka import KafkaReader
-from collectors.kafka_door import KafkaDoor, keep_in
+from collectors.kafka_body import keep_in
+from collectors.kafka_door import KafkaDoor
 from collectors.warm import warm
 from dashboards.security import Headed
-from leverwatch import allocator, app, deployment, exposure, not_http, policies_emptied, serve_file, tls
-from leverwatch.access_settings import Port
+from leverwatch import allocator, app, deployment, exposure, not_http, policies_emptied, serve_file
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
+from leverwatch.listening import ServeError, Uvicorn, address, listen, otlp_app, port_of
 from leverwatch.locks import Locks
 from leverwatch.receiving import Receiving
 from leverwatch.serve_file import Addresses
@@ -40,10 +36,6 @@ from queries import report_kernels
 DRAIN_S = 6.0
 GRACE_S = 2.0
 SQL_BEHIND_S = 2.0  # how old the copy of hot rows may be that ad-hoc SQL reads, so that not each question makes a new one
-
-
-class ServeError(RuntimeError):
-    """The server cannot start, or cannot go on; says what is in the way."""
 
 
 def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -> None:
@@ -61,9 +53,9 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
     where = config.serve
     locks = Locks(config, os.environ)
     exposure.check(where, locks.tokens, locks.certificates)
-    web_socket = _listen(where.host, where.port, "--port")
-    otlp_socket = _listen(where.host, where.otlp_http_port, "--otlp-http-port")
-    _listen(where.host, where.grpc_port, "--grpc-port").close()  # so that a taken port is told before the folder is made
+    web_socket = listen(where.host, where.port, "--port")
+    otlp_socket = listen(where.host, where.otlp_http_port, "--otlp-http-port")
+    listen(where.host, where.grpc_port, "--grpc-port").close()  # so that a taken port is told before the folder is made
     room = EngineRoom(folder, config, sql_behind_s=SQL_BEHIND_S)
     try:
         policies_emptied.check(room.store, config.alerts.policies, room.policies)
@@ -86,7 +78,7 @@ class _Server:
         self.door = Door(room.spool, time.time_ns, room.loader.note, reference_check, waiting=room.loader.waiting)
         is_tls = locks.certificates is not None
         kafka = _kafka(room, self.door)
-        self.receiving = Receiving.through(self.door, room.config.scrape, _port(otlp_socket), is_tls=is_tls, kafka=kafka)
+        self.receiving = Receiving.through(self.door, room.config.scrape, port_of(otlp_socket), is_tls=is_tls, kafka=kafka)
         room.lags = self.receiving.lags
 
     async def run(self, announce: Callable[[Addresses], None]) -> None:
@@ -98,13 +90,13 @@ class _Server:
             loop.add_signal_handler(number, stop.set)
         where = self.room.config.serve
         try:
-            grpc_server, grpc_port = await otlp_grpc.start(self.door, _address(where.host, where.grpc_port), **self.locks.grpc())
+            grpc_server, grpc_port = await otlp_grpc.start(self.door, address(where.host, where.grpc_port), **self.locks.grpc())
         except OSError as error:
             raise ServeError(str(error)) from error
         locks = self.locks
         web = locks.web(app.pages(self.room, self.worker, self.couriers, locks.refused, self.receiving), self.receiving.otlp_http_port)
-        pages = _Uvicorn(Headed(web), locks.certificates, "web")
-        otlp = _Uvicorn(locks.otlp(_otlp_app(self.door, _port(self.web_socket))), locks.certificates, "otlp_http")
+        pages = Uvicorn(Headed(web), locks.certificates, "web")
+        otlp = Uvicorn(locks.otlp(otlp_app(self.door, port_of(self.web_socket))), locks.certificates, "otlp_http")
         logging.getLogger(not_http.LOGGER).addFilter(not_http.Hint(grpc_port, is_tls=locks.certificates is not None))
         tasks = [asyncio.create_task(pages.serve([self.web_socket])), asyncio.create_task(otlp.serve([self.otlp_socket]))]
         self.couriers.start()
@@ -114,9 +106,9 @@ class _Server:
         scheme = "https" if locks.certificates else "http"
         addresses = Addresses(
             pid=os.getpid(),
-            url=f"{scheme}://{_address(where.host, _port(self.web_socket))}",
-            otlp_grpc=_address(where.host, grpc_port),
-            otlp_http=f"{scheme}://{_address(where.host, _port(self.otlp_socket))}",
+            url=f"{scheme}://{address(where.host, port_of(self.web_socket))}",
+            otlp_grpc=address(where.host, grpc_port),
+            otlp_http=f"{scheme}://{address(where.host, port_of(self.otlp_socket))}",
         )
         self.room.base_url = self.room.base_url or addresses.url
         serve_file.write(self.room.folder, addresses, self.locks.local())
@@ -127,7 +119,7 @@ class _Server:
             msg = "the store has given itself up (is the disk full?); what was acknowledged is in the spool and is loaded at the next start"
             raise ServeError(msg)
 
-    async def _stop(self, grpc_server: grpc.aio.Server, servers: list[_Uvicorn], tasks: list[asyncio.Task[None]]) -> None:
+    async def _stop(self, grpc_server: grpc.aio.Server, servers: list[Uvicorn], tasks: list[asyncio.Task[None]]) -> None:
         """Refuses new exports, lets those at the door finish, loads and assembles what was acknowledged."""
         self.door.closed = True
         await self.receiving.stop(GRACE_S)
@@ -152,46 +144,6 @@ class _Server:
         report_kernels.warm()
 
 
-class _Uvicorn(uvicorn.Server):
-    """A uvicorn server that leaves signals to us and serves sockets that are bound already."""
-
-    def __init__(self, application: Any, certificates: tls.Certificates | None, port: Port) -> None:
-        settings: dict[str, Any] = {"log_level": "warning", "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 2}
-        if certificates:
-            settings["ssl_context_factory"] = lambda *_: certificates.context(port)
-        super().__init__(uvicorn.Config(application, **settings))
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 def _kafka(room: EngineRoom, door: Door) -> KafkaReader | None:
     settings = room.config.kafka
-    return KafkaReader(settings, KafkaDoor(door, keep_in(room.folder), settings.encoding).take) if settings.brokers else None
-
-
-def _otlp_app(door: Door, web_port: int) -> FastAPI:
-    application = FastAPI(title="Leverwatch OTLP", docs_url=None, redoc_url=None, openapi_url=None)
-    application.include_router(collectors.api.router(door))
-    application.include_router(collectors.api.requests_router(door))
-    application.include_router(collectors.api.elsewhere_router(web_port))
-    return application
-
-
-def _listen(host: str, port: int, option: str) -> socket.socket:
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=512)
-    except (OSError, OverflowError) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
-        msg = f"cannot listen on {host}:{port}: {reason}; {option} takes another port, 0 a free one"
-        raise ServeError(msg) from error
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _port(bound: socket.socket) -> int:
-    port: int = bound.getsockname()[1]
-    return port
+    return KafkaReader(settings, KafkaDoor(door, keep_in(room.folder), settings.encoding)) if settings.brokers else None

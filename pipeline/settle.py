@@ -7,6 +7,7 @@ Until then it is in `requests` as it was assembled. One that a late leg makes an
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import polars as pl
@@ -23,28 +24,42 @@ UNMEASURED = "the request cannot be measured: it is in no cell"
 Measure = Callable[[pl.DataFrame], Cells]
 
 
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Requests with what they met, what was set aside and suspected of them, their cells, and those that are in no cell."""
+
+    requests: pl.DataFrame
+    checked: guard.Checked
+    sums: list[Cells]
+    unmeasured: pl.DataFrame
+
+
+def settled(requests: pl.DataFrame, known: surroundings.Surroundings, edges: segments.Edges, measured: Measure) -> Settled:
+    """The requests (columns of the table, maps as lists of pairs) settled with what is `known` of their time."""
+
+    def joined(some: pl.DataFrame) -> pl.DataFrame:
+        return replica_load.joined(some, known.beside(some, requests), known.samples, edges, known.sampled)
+
+    done, left = _narrowed(requests, joined)
+    checked = guard.checked(pl.concat([done, *left], how="diagonal_relaxed"), known.samples, known.recent)
+    whole = checked.requests.with_columns(pl.lit(True).alias("is_settled")).select(requests.columns)
+    return Settled(whole, checked, *_measured(whole, measured))
+
+
 def settle_next(store: Store, edges: segments.Edges, measured: Measure, cutoff: datetime, now: datetime) -> int:
     """Settles requests that began by `cutoff`, the oldest first; gives how many were taken, 0 where none is left."""
     due = settling.take(store, cutoff, block_start(cutoff))
     if due is None:
         return 0
-    known = surroundings.read(store, due.requests)
-
-    def joined(some: pl.DataFrame) -> pl.DataFrame:
-        return replica_load.joined(some, known.beside(some, due.requests), known.samples, edges, known.sampled)
-
-    requests, left = _narrowed(due.requests, joined)
-    checked = guard.checked(pl.concat([requests, *left], how="diagonal_relaxed"), known.samples, known.recent)
-    settled = checked.requests.with_columns(pl.lit(True).alias("is_settled")).select(due.requests.columns)
-    sums, unmeasured = _measured(settled, measured)
+    found = settled(due.requests, surroundings.read(store, due.requests), edges, measured)
     with store.write() as transaction:
-        if not settling.exchange(store, transaction, due, rows(settled), rows(due.rest)):
+        if not settling.exchange(store, transaction, due, rows(found.requests), rows(due.rest)):
             return 0
-        guard.record(transaction, checked, now)
-        _set_aside(transaction, unmeasured)
-        for one in sums:
+        guard.record(transaction, found.checked, now)
+        _set_aside(transaction, found.unmeasured)
+        for one in found.sums:
             cell_store.add(transaction, one, limit_segments=edges.limit_segments)
-        _touch(transaction, settled, now, added=True)
+        _touch(transaction, found.requests, now, added=True)
     return len(due.requests)
 
 
@@ -91,10 +106,14 @@ def _measured(requests: pl.DataFrame, measured: Measure) -> tuple[list[Cells], p
 
 def _set_aside(transaction: Transaction, unmeasured: pl.DataFrame) -> None:
     """Notes the requests that are in no cell."""
-    if unmeasured.is_empty():
-        return
+    if not unmeasured.is_empty():
+        transaction.insert("quarantine", in_no_cell(unmeasured))
+
+
+def in_no_cell(unmeasured: pl.DataFrame) -> pl.DataFrame:
+    """The rows of `quarantine` of requests that cannot be measured."""
     whole = [pl.lit("*").alias("column"), pl.lit(None, pl.String).alias("value"), pl.lit(UNMEASURED).alias("reason")]
-    transaction.insert("quarantine", unmeasured.select("request_id", "trace_id", "started_at", *whole))
+    return unmeasured.select("request_id", "trace_id", "started_at", *whole)
 
 
 def _touch(transaction: Transaction, requests: pl.DataFrame, now: datetime, *, added: bool) -> None:

@@ -46,7 +46,7 @@ class Transaction:
 
     def frame(self, sql: str, params: Params = None) -> pl.DataFrame:
         """The rows of a SELECT as a Polars frame, seen from inside the transaction."""
-        return _in_utc(pl.DataFrame(self._connection.sql(sql, params=dict(params) if params else None)))
+        return in_utc(pl.DataFrame(self._connection.sql(sql, params=dict(params) if params else None)))
 
     def tables(self, sql: str, params: Params = None, limit_rows: int = 25_000) -> Iterator[pa.Table]:
         """The rows of a SELECT as Arrow tables of at most so many rows, not all in memory; to be read to their end before the next call."""
@@ -123,7 +123,7 @@ class Store:
         cursor = self._root.cursor()
         try:
             with self.reading():
-                return _in_utc(pl.DataFrame(cursor.sql(sql, params=dict(params) if params else None)))
+                return in_utc(pl.DataFrame(cursor.sql(sql, params=dict(params) if params else None)))
         finally:
             cursor.close()
 
@@ -270,7 +270,7 @@ def _words(sql: str) -> set[str]:
     return set(re.findall(r"[a-z_]\w*", sql.lower()))
 
 
-def _in_utc(frame: pl.DataFrame) -> pl.DataFrame:
+def in_utc(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with its times in the zone `UTC`: DuckDB gives the session's zone as Etc/UTC, which Polars holds for another."""
     zoned = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Datetime) and kind.time_zone not in (None, "UTC")]
     return frame.with_columns(pl.col(zoned).dt.convert_time_zone("UTC")) if zoned else frame

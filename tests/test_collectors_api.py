@@ -63,7 +63,7 @@ class Receiver:
         return self.send("POST", path, content, {"content-type": kind, **named})
 
     def stored(self) -> list[Record]:
-        return list(self.door.spool.read(Position(0, 0), ALL))
+        return list(self.door.sink.read(Position(0, 0), ALL))
 
 
 def opened(folder: Path, limit_backlog_bytes: int = ALL) -> Receiver:
@@ -80,7 +80,7 @@ def opened(folder: Path, limit_backlog_bytes: int = ALL) -> Receiver:
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
     found = opened(tmp_path)
     yield found
-    found.door.spool.close()
+    found.door.sink.close()
 
 
 def as_json(*spans: Any) -> bytes:
@@ -250,7 +250,7 @@ def test_a_full_spool_is_429_and_says_when_to_come_again(tmp_path: Path, kind: s
     assert (response.status_code, response.headers["retry-after"], response.headers["content-type"]) == (429, str(RETRY_AFTER_S), kind)
     status = status_of(response)
     assert (status.code, status.message) == (code_pb2.RESOURCE_EXHAUSTED, "0 bytes wait to be loaded; the bound is 10")
-    receiver.door.spool.close()
+    receiver.door.sink.close()
 
 
 def test_a_disk_that_refuses_is_told_and_the_same_body_may_come_again(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,7 +338,7 @@ def test_a_full_spool_and_a_stopping_server_answer_metrics_as_they_answer_traces
     assert receiver.post(content, path="/v1/metrics").status_code == 429
     receiver.door.closed = True
     assert receiver.post(content, path="/v1/metrics").status_code == 503
-    receiver.door.spool.close()
+    receiver.door.sink.close()
 
 
 def post_evaluations(receiver: Receiver, content: object) -> httpx.Response:

@@ -21,7 +21,8 @@ from kafka_brokers import PARTITIONS, broker, committed, kinds, send, topic
 
 from collectors.door import Door, reference_check
 from collectors.kafka import KafkaMissingError, KafkaOptionError, KafkaReader
-from collectors.kafka_door import KafkaDoor, keep_in
+from collectors.kafka_body import keep_in
+from collectors.kafka_door import KafkaDoor
 from collectors.kafka_progress import STORED, Answer, Arrived
 from collectors.kafka_settings import Kafka
 from collectors.ledger import Note
@@ -100,7 +101,7 @@ def test_offsets_are_committed_after_the_store_has_the_bodies_and_the_next_start
         first, second = Taker(), Taker()
         first.hangs = True
         yard.send(*bodies(12))
-        reader = yard.reader(first.take)
+        reader = yard.reader(first)
         reader.start()
         await until(lambda: bool(reader._consumer.assignment()))
         await asyncio.sleep(1)
@@ -111,7 +112,7 @@ def test_offsets_are_committed_after_the_store_has_the_bodies_and_the_next_start
         assert yard.committed() == dict.fromkeys(range(PARTITIONS), 3)
         assert reader.counts == {(yard.name, "taken"): 12}
         yard.send(*bodies(4, first=12))
-        reader = yard.reader(second.take)
+        reader = yard.reader(second)
         reader.start()
         await until(lambda: len(second.bodies) >= 4)
         await reader.stop(LIMIT_S)
@@ -125,7 +126,7 @@ def test_while_the_store_refuses_reading_is_paused_and_then_each_body_is_stored_
         taker = Taker()
         taker.refuses = True
         yard.send(*bodies(8))
-        reader = yard.reader(taker.take)
+        reader = yard.reader(taker)
         reader.start()
         await until(lambda: taker.refused > 2)
         held = len(reader._progress.waiting())
@@ -145,7 +146,7 @@ def test_while_the_store_refuses_reading_is_paused_and_then_each_body_is_stored_
 def test_members_share_the_partitions_and_one_that_ends_hands_on_what_it_had(yard: Yard) -> None:
     async def play() -> None:
         takers = [Taker(), Taker()]
-        readers = [yard.reader(taker.take) for taker in takers]
+        readers = [yard.reader(taker) for taker in takers]
         yard.send(*bodies(20))
         for reader in readers:
             reader.start()
@@ -179,7 +180,7 @@ def test_what_is_no_export_is_set_aside_with_its_reason_and_holds_up_nothing(yar
     sound = [export(number) for number in range(1, 7)]
 
     async def play() -> None:
-        reader = KafkaReader(yard.settings(), KafkaDoor(door, keep_in(tmp_path), "otlp_proto").take)
+        reader = KafkaReader(yard.settings(), KafkaDoor(door, keep_in(tmp_path), "otlp_proto"))
         yard.send(*sound[:3], b"\xff" * 9, *sound[3:], None)
         reader.start()
         await until(lambda: sum(reader.counts.values()) == 8)
@@ -207,7 +208,7 @@ def test_what_is_no_export_is_set_aside_with_its_reason_and_holds_up_nothing(yar
 
 def test_brokers_that_do_not_answer_are_told_and_do_not_keep_the_process_from_ending() -> None:
     async def play() -> None:
-        reader = KafkaReader(Kafka(("127.0.0.1:9",)), Taker().take)
+        reader = KafkaReader(Kafka(("127.0.0.1:9",)), Taker())
         reader.start()
         await until(lambda: "kafka" in reader.warnings)
         started = time.monotonic()
@@ -219,10 +220,10 @@ def test_brokers_that_do_not_answer_are_told_and_do_not_keep_the_process_from_en
 
 def test_an_option_that_the_client_does_not_know_is_refused_at_once() -> None:
     with pytest.raises(KafkaOptionError, match=r'\[kafka\] options: .*"fetch.fast"'):
-        KafkaReader(Kafka(("127.0.0.1:9",), options={"fetch.fast": "1"}), Taker().take)
+        KafkaReader(Kafka(("127.0.0.1:9",), options={"fetch.fast": "1"}), Taker())
 
 
 def test_without_the_client_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
     with pytest.raises(KafkaMissingError, match=r"pip install 'leverwatch\[cluster\]'"):
-        KafkaReader(Kafka(("127.0.0.1:9",)), Taker().take)
+        KafkaReader(Kafka(("127.0.0.1:9",)), Taker())

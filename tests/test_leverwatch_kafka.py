@@ -18,7 +18,8 @@ from kafka_brokers import PARTITIONS, broker, committed, kinds, send, topic
 
 from collectors.door import Door, reference_check
 from collectors.kafka import KafkaReader
-from collectors.kafka_door import KafkaDoor, keep_in
+from collectors.kafka_body import keep_in
+from collectors.kafka_door import KafkaDoor
 from collectors.spool import Spool
 from collectors.spool_records import Position
 from leverwatch import config
@@ -37,7 +38,7 @@ async def store_and_die(folder: Path, messages: int) -> None:
     """Reads messages into the folder's spool, and ends between the store and the commit."""
     spool = Spool(folder / "spool", Position(0, 0))
     door = Door(spool, lambda: 1_700_000_000_000_000_000, lambda _: None, reference_check)
-    reader = KafkaReader(config.read(None, folder, {}).kafka, KafkaDoor(door, keep_in(folder), "otlp_proto").take)
+    reader = KafkaReader(config.read(None, folder, {}).kafka, KafkaDoor(door, keep_in(folder), "otlp_proto"))
     reader._commit = lambda _=None: None  # type: ignore[method-assign]
     reader.start()
     async with asyncio.timeout(30):

@@ -31,6 +31,8 @@ COMMANDS = (
     "silence",
     "deliveries",
     "tap",
+    "collect",
+    "work",
 )
 OURS = ("alerts", "collectors", "dashboards", "demo", "leverwatch", "pipeline", "queries")
 

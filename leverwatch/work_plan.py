@@ -1,0 +1,108 @@
+"""A lake and the last round in, what the next round is to do out: the watermark, and the hours of event time that have to be made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+
+from collectors.load_spans import CLOCK_AHEAD_S
+from pipeline import jobs, settle
+from pipeline.hour_spans import AROUND, HOUR
+from queries import over_rows
+from queries.lake import Lake
+from queries.lake_tables import hour_begin
+
+RAW = ("spans", "imported_requests", "samples")
+STILL = timedelta(seconds=180)  # nothing came for so long: nothing more seems to come
+NEVER = datetime(9000, 1, 1, tzinfo=UTC)
+LOOKED_AT = timedelta(hours=2)  # of event time before the newest span: who still speaks has spans there
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A round: up to which watermark, which requests are settled (those that began by `cutoff`), which hours, and of which versions."""
+
+    mark: datetime | None
+    cutoff: datetime
+    hours: tuple[datetime, ...]
+    versions: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """What the last round left: its watermark and cutoff, the versions that it had taken in, and the hours that failed."""
+
+    mark: datetime | None = None
+    cutoff: datetime | None = None
+    versions: Mapping[str, int] = field(default_factory=dict)
+    failed: frozenset[datetime] = frozenset()
+
+
+def last(lake: Lake) -> Last:
+    """The newest round that the lake tells of."""
+    files = lake.files("rounds")
+    if not files:
+        return Last()
+    newest = max(
+        lake.read("rounds", files=[file for file in files if file.hour == files[-1].hour]).to_pylist(), key=lambda row: row["ended_at"]
+    )
+    failed = frozenset(datetime.fromisoformat(name) for name, _ in newest["failed"] if name[:1].isdigit())
+    return Last(newest["mark"], newest["cutoff"], dict(newest["versions"]), failed)
+
+
+def plan(lake: Lake, before: Last, now: datetime, *, is_last: bool = False) -> Plan:
+    """What is to be done now. With `is_last` nothing more is to come, so everything is settled.
+
+    Raises:
+        LakeError: the lake cannot be read.
+    """
+    versions = {table: lake.version(table) for table in RAW}
+    senders = _senders(lake, now)
+    mark = _mark(senders)
+    newest = senders["seen_at"].max()
+    is_still = is_last or (isinstance(newest, datetime) and now - newest > STILL)
+    cutoff = NEVER if is_still or mark is None else mark - settle.LAG
+    there = {hour_begin(file.hour) for table in RAW[:2] for file in lake.files(table)}
+    changed: set[datetime] = set()
+    for table in RAW:
+        if versions[table] != before.versions.get(table, -1):
+            changed |= lake.changed(table, before.versions.get(table, -1))
+    return Plan(mark, cutoff, tuple(sorted(due(there, changed, before, cutoff))), versions)
+
+
+def due(there: set[datetime], changed: set[datetime], before: Last, cutoff: datetime) -> set[datetime]:
+    """The hours, of those that have spans or imported requests, that are to be made anew.
+
+    An hour is finished once it was made when the watermark lay so far behind its end that nothing of the next one matters to it. What comes
+    later to a finished hour may matter to its neighbors too.
+    """
+    moved = bool(changed) or before.cutoff != cutoff
+    open_ = {hour for hour in there if not _is_finished(hour, before)} if moved else set()
+    late = {hour for hour in changed if _is_finished(hour, before)}
+    beside = {hour + step for hour in late for step in (-HOUR, HOUR)}
+    return (changed | open_ | beside | before.failed) & there
+
+
+def _is_finished(hour: datetime, before: Last) -> bool:
+    if before.cutoff is None or before.mark is None:
+        return False
+    return hour + HOUR + AROUND <= before.mark and hour + HOUR <= before.cutoff
+
+
+def _senders(lake: Lake, now: datetime) -> pl.DataFrame:
+    """The newest span end that each sender spoke of, as `watermarks` has it; a clock that runs ahead is held to the time of arrival."""
+    files = lake.files("spans", None, now + HOUR) or lake.files("spans")
+    since = hour_begin(files[-1].hour) - LOOKED_AT + HOUR if files else now
+    recent = [file for file in files if hour_begin(file.hour) >= since]
+    rows = pl.DataFrame(lake.read("spans", ["sender", "ended_at", "received_at"], files=recent))
+    ended_at = pl.min_horizontal("ended_at", pl.col("received_at") + timedelta(seconds=CLOCK_AHEAD_S))
+    return rows.group_by("sender").agg(ended_at.max().alias("ended_at"), pl.col("received_at").max().alias("seen_at"))
+
+
+def _mark(senders: pl.DataFrame) -> datetime | None:
+    asked = {"idle_s": jobs.IDLE_SENDER_S, "behind_s": jobs.BEHIND_S}
+    mark: datetime | None = over_rows.answered("watermark", {"watermarks": senders}, asked)["watermark"].item()
+    return mark

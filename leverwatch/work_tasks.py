@@ -1,0 +1,99 @@
+"""One task of `leverwatch work` in, what it did out: plain functions of plain values, which run here or on any machine that Ray has."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import duckdb
+
+from pipeline import hour_job, hours, lake_compare, measure, segments
+from pipeline import metrics as metric_rows
+from pipeline.arm_split import Holdout
+from pipeline.hour_job import Told
+from pipeline.lake_compare import Asked, Compared
+from pipeline.premise_evidence import Watched
+from pipeline.schedule_rows import Period
+from pipeline.uncontrolled_job import Configured
+from queries.lake import Lake
+from queries.store import Store, StoreError
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What every task goes by: the lake, how requests are measured and compared, and the folder that a machine may keep things in."""
+
+    uri: str
+    options: tuple[tuple[str, str], ...]
+    edges: segments.Edges
+    slo: metric_rows.Slo
+    by_tenant: bool = False
+    schedule: tuple[Period, ...] = ()
+    watched: tuple[Watched, ...] = ()
+    holdouts: tuple[Holdout, ...] = ()
+    kept: str = ""
+    memory_limit: str = "2GB"
+
+    def lake(self) -> Lake:
+        """The lake, opened once a process."""
+        return _lake(self.uri, self.options)
+
+
+def hour(work: Work, moment: datetime, cutoff: datetime) -> Told:
+    """Makes an hour anew. Raises LakeError."""
+    measured = functools.partial(measure.cells, by_tenant=work.by_tenant, metrics=metric_rows.with_slo(work.slo))
+    return hour_job.work(work.lake(), moment, hours.Rules(work.edges, measured), cutoff)
+
+
+def lever(work: Work, name: str, mark: datetime) -> Compared:
+    """Compares a lever's arms in the blocks that have closed by a watermark. Raises LakeError."""
+    asked = Asked(work.edges, Configured(work.schedule, work.watched), work.holdouts)
+    folder = Path(work.kept) / name if work.kept else None
+    store = _kept(folder, work.memory_limit) if folder else None
+    if store is not None:
+        try:
+            return lake_compare.work(store, work.lake(), name, mark, asked)
+        finally:
+            store.close()
+    with tempfile.TemporaryDirectory(prefix="leverwatch-") as own:
+        store = Store(Path(own), work.memory_limit)
+        try:
+            return lake_compare.work(store, work.lake(), name, mark, asked)
+        finally:
+            store.close()
+
+
+def levers_of(lake: Lake, moments: Sequence[datetime]) -> set[str]:
+    """The levers that have cells in these hours, and those that were compared before."""
+    files = [file for moment in moments for file in lake.files("cells", moment, moment + hours.HOUR)]
+    found = set(lake.read("cells", ["lever"], files=files)["lever"].unique().to_pylist()) if files else set()
+    return (found | lake_compare.levers(lake)) - {measure.ALL_REQUESTS}
+
+
+def _kept(folder: Path, memory_limit: str) -> Store | None:
+    """The store that this machine kept of a lever; None where another task is at it. One that cannot be opened is begun anew."""
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        return Store(folder, memory_limit)
+    except StoreError as error:
+        if "another process holds it" in str(error):
+            return None
+    except duckdb.Error:
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+    return Store(folder, memory_limit)
+
+
+@functools.lru_cache(maxsize=2)
+def _lake(uri: str, options: tuple[tuple[str, str], ...]) -> Lake:
+    return Lake.open(uri, dict(options))
+
+
+def options_of(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Options as a value that stands for them."""
+    return tuple(sorted(options.items()))

@@ -1,0 +1,75 @@
+"""A lake and an hour in; what became of that hour in the place of what the lake had of it, out. Done again, it gives the same."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+
+import polars as pl
+import pyarrow as pa
+
+from pipeline import hour_spans, hours, lake_cells
+from pipeline.hours import HOUR, Made, Raw, Rules
+from pipeline.surroundings import FIRST
+from queries.lake import Lake
+from queries.lake_rows import conformed
+from queries.lake_tables import columns, known
+
+BEFORE = FIRST + hours.BLOCK  # how far before the hour samples matter: to the block before it as well
+MADE = ("requests", "quarantine", "suspicions", "sampling", "cell_histograms", "cells")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a task did: the hour, its requests and how many of them are settled, and the processor seconds that it took."""
+
+    hour: datetime
+    requests: int
+    settled: int
+    cpu_s: float
+
+
+def work(lake: Lake, hour: datetime, rules: Rules, cutoff: datetime) -> Told:
+    """Makes an hour's requests, quarantine and cells of the lake's raw tables. Each table is replaced in one commit, its cells last.
+
+    Raises:
+        LakeError: the lake cannot be read or written.
+    """
+    began_s = time.process_time()
+    made = hours.made(hour, raw(lake, hour), rules, cutoff)
+    cells = lake_cells.long(made.cells)
+    frames = {"quarantine": made.quarantine, "suspicions": made.suspicions, "sampling": made.sampling, **cells}
+    for table in MADE:
+        rows = made.requests if table == "requests" else as_rows(table, frames[table])
+        if rows.num_rows or lake.files(table, hour, hour + HOUR):
+            lake.replace(table, rows, [hour])
+    return Told(hour, made.requests.num_rows, _settled(made), time.process_time() - began_s)
+
+
+def raw(lake: Lake, hour: datetime) -> Raw:
+    """What the lake has around an hour, each row once."""
+    return Raw(hour_spans.spans(lake, hour), hour_spans.imported(lake, hour), samples(lake, hour - BEFORE, hour + HOUR + hour_spans.AROUND))
+
+
+def samples(lake: Lake, since: datetime, until: datetime) -> pa.Table:
+    """The samples of a period, of copies the one that was received first."""
+    rows = lake.read("samples", None, since, until)
+    keys = rows.select([*known("samples").key, "received_at"])
+    frame: pl.DataFrame = pl.DataFrame(keys).with_row_index("row").with_columns(pl.col("labels").cast(_PAIRS))
+    once = frame.sort("received_at", "row").unique(known("samples").key, keep="first", maintain_order=True).sort("row")
+    return rows if len(once) == rows.num_rows else rows.take(once["row"].to_arrow())
+
+
+def as_rows(table: str, frame: pl.DataFrame) -> pa.Table:
+    """A frame with the columns of a lake's table."""
+    if frame.is_empty():
+        return columns(table).empty_table()
+    return conformed(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), columns(table))
+
+
+def _settled(made: Made) -> int:
+    return int(pa.compute.sum(made.requests["is_settled"]).as_py() or 0)
+
+
+_PAIRS = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))

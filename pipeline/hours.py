@@ -1,0 +1,166 @@
+"""Spans, imported requests and samples around an hour in; that hour's requests, settled, and their cells out. Plain functions.
+
+An hour is worked out whole and from nothing but its inputs, by what settles requests in a store (`settle.settled`): whoever does it again
+gets the same rows. Requests are settled by the block, the block before the hour included, as what it said of replicas counts for the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import polars as pl
+import pyarrow as pa
+
+from pipeline import assemble, guard, imported, sampling, segments, settle, surroundings
+from pipeline.fresh import DATA_FAULTS, rows
+from pipeline.guard_sums import SUMS
+from pipeline.measure import BLOCK_S, Cells
+from queries import over_rows, settling
+from queries.lake_rows import conformed
+from queries.lake_tables import columns
+
+HOUR, BLOCK = timedelta(hours=1), timedelta(seconds=BLOCK_S)
+SAMPLED_LATE = timedelta(seconds=sampling.WINDOW_S / 2)
+_GONE_ON = ("trap", "upstream", "replica", "column", "severity")
+
+
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """What is known around an hour: spans as `assemble` reads them, imported requests, and rows of `samples`."""
+
+    spans: pl.DataFrame
+    imported: pl.DataFrame
+    samples: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How requests are measured: the edges of buckets, and what makes cells of requests."""
+
+    edges: segments.Edges
+    measured: settle.Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of an hour: rows of `requests`, `quarantine`, `suspicions` and `sampling`, and the cells of its blocks."""
+
+    requests: pa.Table
+    quarantine: pl.DataFrame
+    suspicions: pl.DataFrame
+    sampling: pl.DataFrame
+    cells: list[Cells] = field(default_factory=list)
+
+
+def made(hour: datetime, raw: Raw, rules: Rules, cutoff: datetime) -> Made:
+    """The requests that began within the hour, those that began by `cutoff` settled, as they would be in a store."""
+    found = _assembled(raw.spans, rules.edges)
+    taken, odd = imported.finished(settling.paired(raw.imported), rules.edges)
+    requests = pl.concat([_stored(rows(found.requests)), _stored(rows(taken))], how="vertical_relaxed").sort("started_at", "request_id")
+    windows = _windows(hour, raw, cutoff)
+    blocks = list(_settled(requests, raw.samples, windows, rules, (hour - BLOCK, min(hour + HOUR, cutoff + timedelta(microseconds=1)))))
+    inside = [one for since, one in blocks if since >= hour]
+    done = pl.concat([requests.clear(), *(one.requests for one in inside)])
+    rest = requests.filter(_within(hour)).join(done.select(settling.KEY), on=settling.KEY, how="anti")
+    quarantine = [found.quarantine, odd, *(one.checked.quarantine for one in inside)]
+    quarantine += [settle.in_no_cell(one.unmeasured) for one in inside if len(one.unmeasured)]
+    return Made(
+        conformed(rows(pl.concat([done, rest])), columns("requests")),
+        pl.concat(quarantine, how="diagonal_relaxed").filter(_within(hour)),
+        _prolonged([(since, one.checked.suspicions) for since, one in blocks if since >= hour]),
+        windows.filter(pl.col("window_started_at") >= hour),
+        [sums for one in inside for sums in one.sums],
+    )
+
+
+def _assembled(spans: pl.DataFrame, edges: segments.Edges) -> assemble.Assembled:
+    """The requests of these spans; a trace that cannot be assembled holds up no other and is told in `quarantine`."""
+    try:
+        return assemble.assemble(spans, edges)
+    except DATA_FAULTS as error:
+        traces = spans["trace_id"].unique().sort()
+        if len(traces) == 1:
+            reason = f"the trace cannot be assembled: {type(error).__name__}: {error}"
+            return _left_out(spans, assemble.assemble(spans.clear(), edges), reason)
+        first = pl.col("trace_id").is_in(traces[: len(traces) // 2].implode())
+        one, other = (_assembled(spans.filter(some), edges) for some in (first, ~first))
+        both = [(one.requests, other.requests), (one.quarantine, other.quarantine), (one.open_keys, other.open_keys)]
+        return assemble.Assembled(*(pl.concat(some, how="diagonal_relaxed") for some in both))
+
+
+def _left_out(spans: pl.DataFrame, nothing: assemble.Assembled, reason: str) -> assemble.Assembled:
+    row = spans.select(pl.col("trace_id").first().alias("request_id"), pl.col("trace_id").first(), pl.col("started_at").min())
+    told = row.with_columns(pl.lit("*").alias("column"), pl.lit(None, pl.String).alias("value"), pl.lit(reason).alias("reason"))
+    return assemble.Assembled(nothing.requests, told, nothing.open_keys)
+
+
+def _stored(requests: pa.Table) -> pl.DataFrame:
+    """Assembled rows with every column of the table, as `settling.take` gives them."""
+    frame: pl.DataFrame = pl.DataFrame(conformed(requests, columns("requests")))
+    return settling.paired(frame).with_columns(pl.lit(False).alias("is_settled"))
+
+
+def _windows(hour: datetime, raw: Raw, cutoff: datetime) -> pl.DataFrame:
+    """Rows of `sampling` of the windows that had ended by `cutoff`, of the hour and shortly before it."""
+    asked = {
+        "window_s": sampling.WINDOW_S,
+        "since": hour - 2 * BLOCK,
+        "until": min(hour + HOUR, settle.block_start(cutoff + settle.LAG - SAMPLED_LATE)),
+    }
+    counted = over_rows.answered("sampling_counted", {"samples": raw.samples}, asked)
+    if counted.is_empty():
+        return pl.DataFrame(schema=sampling.SCHEMA)
+    near = raw.spans.select("replica", "role", "span_id", "started_at", "ended_at")
+    return sampling.sampled(over_rows.answered("sampling_spans", {"sampling_windows": counted, "near_spans": near}))
+
+
+def _settled(
+    requests: pl.DataFrame, samples: pa.Table, windows: pl.DataFrame, rules: Rules, period: tuple[datetime, datetime]
+) -> Iterator[tuple[datetime, settle.Settled]]:
+    """(the start of a block, its requests settled), block by block in order."""
+    since, until = period
+    asked = {"since": since - surroundings.FIRST, "until": until + HOUR}
+    said = over_rows.answered("settle_samples", {"samples": samples}, asked)
+    due = requests.filter((pl.col("started_at") >= since) & (pl.col("started_at") < until))
+    others, sums = requests.select(surroundings.AROUND), pl.DataFrame(schema=SUMS)
+    for (block,), some in due.group_by(pl.col("started_at").dt.truncate(f"{BLOCK_S}s"), maintain_order=True):
+        others = others.join(some.select(settling.KEY), on=settling.KEY, how="anti")
+        found = settle.settled(some, _known(some, others, said, windows, sums), rules.edges, rules.measured)
+        others = pl.concat([others, found.requests.select(surroundings.AROUND)], how="vertical_relaxed")
+        sums = found.checked.sums
+        yield block, found
+
+
+def _known(
+    some: pl.DataFrame, others: pl.DataFrame, said: pl.DataFrame, windows: pl.DataFrame, sums: pl.DataFrame
+) -> surroundings.Surroundings:
+    """What is known around the requests of a block, as `surroundings.read` finds it in a store."""
+    since, until = some.select(pl.col("started_at").min(), pl.col("ended_at").max().alias("until")).row(0)
+    first, last = since - surroundings.FIRST, until + surroundings.LAST
+    return surroundings.Surroundings(
+        others.filter((pl.col("started_at") <= until) & (pl.col("ended_at") >= since)),
+        said.filter((pl.col("observed_at") >= first) & (pl.col("observed_at") <= last)),
+        _sampled(windows, since),
+        sums.filter((pl.col("since") >= first) & (pl.col("until") <= until)),
+    )
+
+
+def _sampled(windows: pl.DataFrame, moment: datetime) -> list[str]:
+    """The replicas of whose requests only a part sent spans when it was last looked at by a moment."""
+    last = windows.filter(pl.col("window_started_at") <= moment).sort("window_started_at").group_by("replica").last()
+    return last.filter(pl.col("state").is_in(["sampled", "few"]))["replica"].sort().to_list()
+
+
+def _prolonged(found: Sequence[tuple[datetime, pl.DataFrame]]) -> pl.DataFrame:
+    """One row per replica, trap and column of what was suspected in the blocks of an hour."""
+    nothing = pl.DataFrame(schema=guard.SUSPICIONS).with_columns(pl.lit(None, pl.Datetime("us", "UTC")).alias("suspected_at"))
+    rows_of = [rows.with_columns(pl.lit(since, pl.Datetime("us", "UTC")).alias("suspected_at")) for since, rows in found]
+    together = pl.concat([nothing, *rows_of], how="vertical_relaxed").group_by(_GONE_ON, maintain_order=True)
+    lasting = [pl.col("since").min(), pl.col("until").max(), pl.col("n").sum(), pl.col("seen").last(), pl.col("suspected_at").min()]
+    return together.agg(lasting).select(nothing.columns)
+
+
+def _within(hour: datetime) -> pl.Expr:
+    return (pl.col("started_at") >= hour) & (pl.col("started_at") < hour + HOUR)

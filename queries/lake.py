@@ -1,0 +1,250 @@
+"""The address of a lake in; its tables appended to, replaced by the hour, and read out. Only this package speaks to Delta.
+
+Any number of processes may write at once, and nobody owns a file: a commit that meets another's is made anew. Every table is partitioned by
+`hour`, text `YYYY-MM-DDTHH` in UTC of its time column.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from queries import lake_files
+from queries.lake_commits import RETENTION, AddedFile, Change, LakeError, LakeLog, StaleMarkError, added_file, told
+from queries.lake_files import LakeFile
+from queries.lake_rows import between, by_hour, conformed
+from queries.lake_tables import HOUR, TIMELESS, columns, hour_end, hour_start, known, part_name
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+__all__ = ["Lake", "LakeError", "LakeFile", "StaleMarkError"]
+READERS = 8
+NO_MARKS: Mapping[str, int] = {}
+Part = datetime | str
+
+
+class Lake:
+    """The tables of a lake, by the names of `lake_tables.TABLES`. Safe from any thread; a table is made by its first rows."""
+
+    def __init__(self, uri: str, options: Mapping[str, str]) -> None:
+        self.uri = uri
+        self.options = dict(options)
+        self._lock = threading.Lock()
+        self._logs: dict[str, LakeLog] = {}
+
+    @classmethod
+    def open(cls, uri: str, options: Mapping[str, str] | None = None) -> Lake:
+        """The lake at a folder or a URI such as `s3://bucket/prefix`; nothing is made or read yet.
+
+        Raises:
+            LakeError: what reads a lake is not installed.
+        """
+        try:
+            import deltalake  # noqa: F401
+        except ImportError as error:
+            msg = f"{uri}: a lake is read with the package deltalake, which is missing: pip install 'leverwatch[cluster]'"
+            raise LakeError(msg) from error
+        return cls(uri, options or {})
+
+    def append(self, table: str, rows: pa.Table, marks: Mapping[str, int] = NO_MARKS) -> int:
+        """Adds rows durably, and moves marks in the same commit; gives its version. Without rows and marks nothing is committed.
+
+        Raises:
+            StaleMarkError: a mark stands there already or beyond; nothing was added.
+            LakeError: the lake cannot be written.
+        """
+        if not rows.num_rows and not marks:
+            return self.version(table)
+        change = Change(self._written(table, rows), marks=marks)
+        return self._log(table).commit(lambda _: change)
+
+    def replace(self, table: str, rows: pa.Table, hours: Sequence[Part], marks: Mapping[str, int] = NO_MARKS) -> int:
+        """Puts rows in the place of all that these hours hold, in one commit; without rows they are emptied. Gives the version.
+
+        Of a table without a time, `hours` names the one partition that the rows are of. Two that replace one hour never both stand.
+
+        Raises:
+            ValueError: a row lies in none of the hours.
+            StaleMarkError, LakeError: as `append`.
+        """
+        names = [part_name(hour) for hour in hours]
+        added = self._written(table, rows, names)
+        turns = [f"replace {name}" for name in names]  # two commits that move the same mark meet, also where neither removes a file
+
+        def change(newest: DeltaTable) -> Change:
+            files = [file for file in self._listed(table, newest) if file.hour in names]
+            return Change(added, files, {**{turn: (newest.transaction_version(turn) or 0) + 1 for turn in turns}, **marks})
+
+        return self._log(table).commit(change)
+
+    def rewrite(self, table: str, files: Sequence[LakeFile], rows: Sequence[tuple[str, pa.Table]]) -> int:
+        """Puts rows, each table a new file of its hour, in the place of files that hold the same; gives the version.
+
+        Raises:
+            LakeError: another took one of the files away meanwhile.
+        """
+        added = [self._file(table, hour, part) for hour, part in rows]
+
+        def change(newest: DeltaTable) -> Change:
+            there = {file.path for file in self._listed(table, newest)}
+            if any(file.path not in there for file in files):
+                msg = f"{self._log(table).place.uri}: files that were to be rewritten were replaced meanwhile"
+                raise LakeError(msg)
+            return Change(added, files, is_data=False, what="rewrite")
+
+        return self._log(table).commit(change)
+
+    def remove(self, table: str, before: datetime) -> int:
+        """Takes away the hours that ended by a moment; gives how many files that were. They are not told as changed. Raises LakeError."""
+        gone: list[LakeFile] = []
+
+        def change(newest: DeltaTable) -> Change:
+            gone[:] = [file for file in self._listed(table, newest) if _is_over(file, before)]
+            return Change(removes=gone, what=RETENTION)
+
+        if any(_is_over(file, before) for file in self.files(table)):
+            self._log(table).commit(change)
+        return len(gone)
+
+    def mark(self, table: str, name: str) -> int | None:
+        """Where a mark stands; None where it was never set."""
+        newest = self._log(table).newest()
+        return None if newest is None else newest.transaction_version(name)
+
+    def version(self, table: str) -> int:
+        """The number of the newest commit; -1 where there is no such table yet."""
+        newest = self._log(table).newest()
+        return -1 if newest is None else newest.version()
+
+    def changed(self, table: str, after_version: int) -> set[datetime]:
+        """The hours whose rows later commits changed, but for those that retention took away.
+
+        Where the log does not reach back so far, every hour that has rows.
+        """
+        found: set[str] = set()
+        log = self._log(table)
+        versions = range(after_version + 1, self.version(table) + 1)
+        with told(log.place.uri), ThreadPoolExecutor(READERS) as pool:
+            for actions in pool.map(log.actions, versions):
+                if actions is None:
+                    found |= {file.hour for file in self.files(table)}
+                    break
+                found |= _changed_parts(actions)
+        return {start for start in map(hour_start, found) if start is not None}
+
+    def files(self, table: str, since: datetime | None = None, until: datetime | None = None) -> list[LakeFile]:
+        """The files that may hold rows of `[since, until)`, by hour and then by name."""
+        newest = self._log(table).newest()
+        if newest is None:
+            return []
+        listed = self._listed(table, newest)
+        if known(table).time is None:
+            return listed
+        return [file for file in listed if _may_hold(file, since, until)]
+
+    def read(
+        self,
+        table: str,
+        columns: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        files: Sequence[LakeFile] | None = None,
+    ) -> pa.Table:
+        """The rows of `[since, until)`, in no promised order; `files` reads these alone. Copies of one row are not told apart here.
+
+        Raises:
+            LakeError: a file cannot be read.
+        """
+        shape = _chosen(table, columns)
+        time_column = known(table).time
+        needed = shape.names if time_column is None or time_column in shape.names else [*shape.names, time_column]
+        filesystem = self._log(table).place.filesystem()
+
+        def taken(file: LakeFile) -> pa.Table:
+            rows = lake_files.read_file(filesystem, file.path, needed)
+            return conformed(rows if time_column is None else between(rows, time_column, since, until), shape)
+
+        chosen = self.files(table, since, until) if files is None else files
+        with told(self._log(table).place.uri), ThreadPoolExecutor(READERS) as pool:
+            return pa.concat_tables([shape.empty_table(), *pool.map(taken, chosen)])
+
+    def _log(self, table: str) -> LakeLog:
+        with self._lock:
+            if table not in self._logs:
+                known(table)
+                self._logs[table] = LakeLog(lake_files.table_place(self.uri, self.options, table), table)
+            return self._logs[table]
+
+    def _written(self, table: str, rows: pa.Table, names: Sequence[str] | None = None) -> list[AddedFile]:
+        """Writes rows into new files, one an hour. A table without a time has one partition, which `names` names."""
+        fitted = conformed(rows, columns(table))
+        parts = dict(by_hour(fitted, known(table).time)) if rows.num_rows else {}
+        if names is not None:
+            parts = _of_named(table, parts, names)
+        return [self._file(table, hour, part) for hour, part in parts.items()]
+
+    def _file(self, table: str, hour: str, rows: pa.Table) -> AddedFile:
+        return added_file(self._log(table).place, table, hour, rows, lake_files.as_parquet(rows))
+
+    def _listed(self, table: str, newest: DeltaTable) -> list[LakeFile]:
+        return listed_files(newest, self._log(table).place.uri, known(table).time)
+
+
+def _of_named(table: str, parts: dict[str, pa.Table], names: Sequence[str]) -> dict[str, pa.Table]:
+    """The parts under these names; rows that have no time are of the first."""
+    parts = {names[0] if part == TIMELESS and names else part: rows for part, rows in parts.items()}
+    strays = sorted(set(parts) - set(names))
+    if strays:
+        msg = f"{table}: rows of {', '.join(strays)} came to replace {', '.join(names)}; a row must lie in one of these hours"
+        raise ValueError(msg)
+    return parts
+
+
+def listed_files(newest: DeltaTable, uri: str, time_column: str | None) -> list[LakeFile]:
+    """The files of a table as it is now, by hour and then by name."""
+    told_of = pa.table(newest.get_add_actions(flatten=True))
+    names = ["path", "size_bytes", "num_records", f"partition.{HOUR}"]
+    bounds = [name for name in (f"min.{time_column}", f"max.{time_column}") if name in told_of.schema.names]
+    rows = told_of.select([*names, *bounds]).to_pylist()
+    files = [
+        LakeFile(row["path"], f"{uri}/{row['path']}", row[names[3]], row["num_records"] or 0, row["size_bytes"], *_range(row, bounds))
+        for row in rows
+    ]
+    return sorted(files, key=lambda file: (file.hour, file.path))
+
+
+def _range(row: dict[str, Any], bounds: list[str]) -> tuple[datetime | None, datetime | None]:
+    if len(bounds) < 2:
+        return None, None
+    first, last = (row[name] for name in bounds)
+    return first and first.astimezone(UTC), last and last.astimezone(UTC)
+
+
+def _is_over(file: LakeFile, before: datetime) -> bool:
+    end = hour_end(file.hour)
+    return end is not None and end <= before
+
+
+def _may_hold(file: LakeFile, since: datetime | None, until: datetime | None) -> bool:
+    """Whether rows of `[since, until)` may stand in a file, by its bounds, else by its hour."""
+    first, last = file.first or hour_start(file.hour), file.last or hour_end(file.hour)
+    return (since is None or last is None or last >= since) and (until is None or first is None or first < until)
+
+
+def _changed_parts(actions: list[dict[str, Any]]) -> set[str]:
+    """The partitions whose rows one commit changed."""
+    if any(action.get("commitInfo", {}).get("leverwatch") == RETENTION for action in actions):
+        return set()
+    said = [action.get("add") or action.get("remove") for action in actions]
+    return {one["partitionValues"][HOUR] for one in said if one and one.get("dataChange")}
+
+
+def _chosen(table: str, names: Sequence[str] | None) -> pa.Schema:
+    shape = columns(table)
+    return shape if names is None else pa.schema([shape.field(name) for name in names])

@@ -1,0 +1,130 @@
+"""A lake's address in, its files written, read and synced: a local folder, or what deltalake reaches by URI.
+
+A local file is synced before it is named in a commit; an object store answers once an object is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+COMPRESSION_LEVEL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class LakeFile:
+    """One Parquet file of a table as its newest version has it: never changed once it is there.
+
+    `path` stands below the table's folder, `uri` is the whole; `first` and `last` are the times in it, where they are known.
+    """
+
+    path: str
+    uri: str
+    hour: str
+    rows: int
+    bytes: int
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlace:
+    """Where one table of a lake lies. `folder` is None where that is no local folder."""
+
+    uri: str
+    options: Mapping[str, str]
+    folder: Path | None
+
+    def put(self, hour: str, content: pa.Buffer) -> str:
+        """Writes a new file of an hour, durably; gives its path below the table. Raises OSError."""
+        path = f"hour={_as_folder(hour)}/{uuid.uuid4().hex}.zstd.parquet"
+        if self.folder is None:
+            with self.filesystem().open_output_stream(path) as stream:
+                stream.write(content.to_pybytes())
+        else:
+            _write_synced(self.folder, self.folder / path, content)
+        return path
+
+    def filesystem(self) -> pafs.FileSystem:
+        """The files below this table, to Arrow."""
+        if self.folder is not None:
+            return pafs.SubTreeFileSystem(str(self.folder), pafs.LocalFileSystem())
+        from deltalake.fs import DeltaStorageHandler
+
+        return pafs.PyFileSystem(DeltaStorageHandler(self.uri, dict(self.options)))
+
+    def sync(self, names: Iterable[str]) -> None:
+        """Makes files of the log durable where that is for us to do. Those that are gone already need it no longer."""
+        if self.folder is None:
+            return
+        for name in names:
+            with suppress(FileNotFoundError):
+                _sync(self.folder / "_delta_log" / name)
+        _sync(self.folder / "_delta_log")
+
+
+def as_parquet(rows: pa.Table) -> pa.Buffer:
+    """The rows as a Parquet file, in memory."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression="zstd", compression_level=COMPRESSION_LEVEL, store_schema=False)
+    return sink.getvalue()
+
+
+def read_file(filesystem: pafs.FileSystem, path: str, columns: list[str] | None) -> pa.Table:
+    """One Parquet file's rows; columns that it lacks are left out."""
+    with filesystem.open_input_file(path) as source:
+        file = pq.ParquetFile(source)
+        chosen = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
+        return file.read(chosen, use_threads=False)
+
+
+def table_place(uri: str, options: Mapping[str, str], table: str) -> TablePlace:
+    """Where a table of the lake at a URI lies."""
+    folder = local_folder(uri)
+    if folder is None:
+        return TablePlace(f"{uri.rstrip('/')}/{table}", options, None)
+    return TablePlace(str(folder / table), {}, folder / table)
+
+
+def local_folder(uri: str) -> Path | None:
+    """The folder that a URI means; None where it is of an object store."""
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        return Path(unquote(parts.path)).absolute()
+    return None if "://" in uri else Path(uri).absolute()
+
+
+def _as_folder(name: str) -> str:
+    return "".join(one if one.isalnum() or one in "-_." else "-" for one in name)
+
+
+def _write_synced(table: Path, path: Path, content: pa.Buffer) -> None:
+    is_new = not path.parent.exists()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb", buffering=0) as file:
+        rest: Any = memoryview(content)
+        while rest:
+            rest = rest[file.write(rest) :]
+        os.fsync(file.fileno())
+    _sync(path.parent)
+    if is_new:
+        _sync(table)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
