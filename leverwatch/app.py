@@ -108,12 +108,7 @@ def _state(room: EngineRoom, worker: Worker, receiving: Receiving | None) -> dic
         "ledger": ledger_sums(room),
     }
     warnings = dict(receiving.warnings()) if receiving is not None else {}
-    if room.deployed.registry is not None and room.deployed.registry.problem:
-        warnings["registry"] = room.deployed.registry.problem
-    if room.schedule.problem:
-        warnings["switchback"] = room.schedule.problem
-    if room.house.lost_parts:
-        warnings["parts"] = room.house.lost_parts
+    warnings |= room.warnings()
     if warnings:
         state["warnings"] = warnings
     return state

@@ -16,12 +16,11 @@ from collectors import decode, otlp_grpc
 from collectors.door import Door
 from collectors.kafka import KafkaReader
 from collectors.kafka_body import keep_where_it_is
-from collectors.kafka_lake import KafkaLake
 from collectors.lake_batch import LakeReader
 from collectors.lake_sink import LakeSink, Pace
 from collectors.warm import warm
 from dashboards.security import Headed
-from leverwatch import allocator, collect_app, deployment, exposure, not_http
+from leverwatch import allocator, collect_app, deployment, exposure, kafka_reading, not_http
 from leverwatch.config import Config, ConfigError
 from leverwatch.listening import ServeError, Uvicorn, address, listen, otlp_app, port_of
 from leverwatch.locks import Locks
@@ -56,7 +55,7 @@ def collect(config: Config, announce: Callable[[Addresses], None]) -> None:
     reader = LakeReader(deployment.of(config))
     warm()  # nothing is kept here that could be decoded later
     pace = Pace(store.commit_interval_s, store.commit_bytes, store.limit_backlog_bytes)
-    kafka = _kafka(config, lake, pace)
+    kafka = kafka_reading.into_lake(config, lake, keep_where_it_is)
     sink = LakeSink(lake, reader, pace)
     try:
         asyncio.run(_Collector(config, sink, locks, web_socket, otlp_socket, kafka).run(announce))
@@ -114,11 +113,3 @@ class _Collector:
             server.should_exit = True
         await grpc_server.stop(GRACE_S)
         await asyncio.wait(tasks, timeout=GRACE_S)
-
-
-def _kafka(config: Config, lake: Lake, pace: Pace) -> KafkaReader | None:
-    """What reads topics into the lake: a way of its own beside the sink, since offsets stand in the commits that hold the rows."""
-    kafka = config.kafka
-    if not kafka.brokers:
-        return None
-    return KafkaReader(kafka, KafkaLake(lake, LakeReader(deployment.of(config)), kafka.group, kafka.encoding, keep_where_it_is, pace))

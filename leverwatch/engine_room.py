@@ -20,7 +20,7 @@ from alerts import debt
 from collectors.load import Loader
 from collectors.spool import Spool
 from dashboards.compared import Compared, Comparison
-from leverwatch import deployment, lever_budgets, lever_effects, lever_widening, policy_sources, report_source, reporting
+from leverwatch import deployment, lever_budgets, lever_effects, lever_widening, opening, policy_sources, report_source, reporting
 from leverwatch.comparing import Comparisons
 from leverwatch.config import Config
 from leverwatch.explaining import compared
@@ -31,10 +31,10 @@ from pipeline import fresh, imported, jobs, measure, metric_table, sampling, set
 from pipeline import metrics as metric_rows
 from pipeline.recent import Recent
 from pipeline.uncontrolled_job import Configured
-from queries import cells_rolled, merging, sealing, snapshot
+from queries import cells_rolled, merging, sealing
 from queries.parts import SEALED
 from queries.sandbox import Sandbox, SqlLimits
-from queries.store import Store, Transaction
+from queries.store import Transaction
 
 CAUGHT_UP = timedelta(minutes=15)
 QUIET_S = 10.0
@@ -57,7 +57,7 @@ class EngineRoom:
         self.deployed = deployment.of(config)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder, self.config, self.clock = folder, config, clock
-        self.store = _opened(folder, config.store.memory_limit, clock())
+        self.store = opening.opened(folder, config.store.memory_limit, clock())
         self.loader = Loader(self.store, deployed=self.deployed)
         limit = config.store.limit_backlog_bytes
         free = config.retention.min_free_bytes
@@ -100,12 +100,18 @@ class EngineRoom:
             ("settle", self._settle),
             ("compare", self._compare),
             ("roll", self._roll),
-            ("note settings", lambda: alerts.follow_up.before_judging(self.store, self.policies)),
-            ("judge", self._judge),
-            ("follow up", lambda: alerts.follow_up.after_judging(self.store, self.policies)),
+            *self.judging(),
             ("seal", self._seal),
             ("merge", self._merge),
             ("retain", lambda: self.house.step(self.clock(), jobs.watermark(self.store))),
+        )
+
+    def judging(self) -> tuple[tuple[str, Callable[[], int]], ...]:
+        """The jobs that follow once blocks are compared."""
+        return (
+            ("note settings", lambda: alerts.follow_up.before_judging(self.store, self.policies)),
+            ("judge", self._judge),
+            ("follow up", lambda: alerts.follow_up.after_judging(self.store, self.policies)),
         )
 
     def work_once(self) -> int:
@@ -225,6 +231,15 @@ class EngineRoom:
         closed = mark - sealing.SEAL_AFTER if mark else None
         return sum(merging.merge_next(self.store, relation, pace, closed) for relation in SEALED)
 
+    def warnings(self) -> dict[str, str]:
+        """What is not as it should be and stops nothing, by where."""
+        found = {
+            "registry": self.deployed.registry.problem if self.deployed.registry is not None else "",
+            "switchback": self.schedule.problem,
+            "parts": self.house.lost_parts,
+        }
+        return {name: problem for name, problem in found.items() if problem}
+
     def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """The rows of one of our own statements."""
         return self.store.frame(sql, params)
@@ -283,14 +298,3 @@ class EngineRoom:
         self.house.close()
         self.sandbox.close()
         self.store.close()
-
-
-def _opened(folder: Path, memory_limit: str, now: datetime) -> Store:
-    store = Store(folder, memory_limit)
-    try:
-        sealing.restore(store, now)
-    except BaseException:
-        store.close()
-        raise
-    snapshot.clear(store)
-    return store

@@ -20,12 +20,12 @@ from collectors import decode, otlp_grpc
 from collectors.door import Door, reference_check
 from collectors.kafka import KafkaReader
 from collectors.kafka_body import keep_in
-from collectors.kafka_door import KafkaDoor
 from collectors.warm import warm
 from dashboards.security import Headed
-from leverwatch import allocator, app, deployment, exposure, not_http, policies_emptied, serve_file
+from leverwatch import allocator, app, deployment, exposure, kafka_reading, lake_room, not_http, policies_emptied, serve_file
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
+from leverwatch.lake_room import LakeRoom
 from leverwatch.listening import ServeError, Uvicorn, address, listen, otlp_app, port_of
 from leverwatch.locks import Locks
 from leverwatch.receiving import Receiving
@@ -56,7 +56,7 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
     web_socket = listen(where.host, where.port, "--port")
     otlp_socket = listen(where.host, where.otlp_http_port, "--otlp-http-port")
     listen(where.host, where.grpc_port, "--grpc-port").close()  # so that a taken port is told before the folder is made
-    room = EngineRoom(folder, config, sql_behind_s=SQL_BEHIND_S)
+    room = lake_room.opened(folder, config, sql_behind_s=SQL_BEHIND_S)
     try:
         policies_emptied.check(room.store, config.alerts.policies, room.policies)
         room.is_server = True
@@ -67,6 +67,20 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
         room.close()
 
 
+def door_of(room: EngineRoom) -> Door:
+    """What receivers ask: of the spool, or of the lake."""
+    if isinstance(room, LakeRoom):
+        return Door(room.sink, time.time_ns, room.sink.note, reference_check, waiting=None)
+    return Door(room.spool, time.time_ns, room.loader.note, reference_check, waiting=room.loader.waiting)
+
+
+def kafka_of(room: EngineRoom, door: Door) -> KafkaReader | None:
+    """What reads topics, if any: into the spool, or into the lake."""
+    if isinstance(room, LakeRoom):
+        return kafka_reading.into_lake(room.config, room.reading.lake, keep_in(room.folder))
+    return kafka_reading.into_spool(room.config, room.folder, door)
+
+
 class _Server:
     """The listeners and threads of one running server."""
 
@@ -75,9 +89,9 @@ class _Server:
         self.room, self.web_socket, self.otlp_socket = room, web_socket, otlp_socket
         self.couriers = Couriers(room.store, room.config.receivers, room.clock, os.environ)
         self.worker = Worker(room, self.couriers)
-        self.door = Door(room.spool, time.time_ns, room.loader.note, reference_check, waiting=room.loader.waiting)
+        self.door = door_of(room)
         is_tls = locks.certificates is not None
-        kafka = _kafka(room, self.door)
+        kafka = kafka_of(room, self.door)
         self.receiving = Receiving.through(self.door, room.config.scrape, port_of(otlp_socket), is_tls=is_tls, kafka=kafka)
         room.lags = self.receiving.lags
 
@@ -142,8 +156,3 @@ class _Server:
         warm()
         self.door.check = decode.check
         report_kernels.warm()
-
-
-def _kafka(room: EngineRoom, door: Door) -> KafkaReader | None:
-    settings = room.config.kafka
-    return KafkaReader(settings, KafkaDoor(door, keep_in(room.folder), settings.encoding)) if settings.brokers else None

@@ -30,6 +30,11 @@ class StoreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     commit_bytes: Annotated[
         int, msgspec.Meta(ge=1), says("of `delta`: bytes of exports that a collector commits before that time is over")
     ] = 24 * MIB
+    mirror_bytes: Annotated[
+        int,
+        msgspec.Meta(ge=0),
+        says("of `delta`: bytes of the newest requests, and as many of spans, that `serve` has in its folder; 0 is no bound"),
+    ] = 20 * 1024 * MIB
     memory_limit: Annotated[str, says("what the database may hold in memory")] = "2GB"
     limit_backlog_bytes: Annotated[int, says("bytes that may wait to be stored before senders are told to come again")] = 512 * MIB
     keep_content: Annotated[bool, says("store prompt and completion text, and the text of errors, which may quote them")] = False

@@ -81,7 +81,7 @@ class Cluster:
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             msg = f"Ray{f' at {address}' if address else ''} cannot be used: {' '.join(str(error).split())}"
             raise PoolError(msg) from error
-        self.workers = int(ray.cluster_resources().get("CPU", 1))
+        self.workers = int(self._ray.cluster_resources().get("CPU", 1))
 
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Outcome]:
         """Runs a function with each of some tuples of arguments, beside each other; gives them as they end."""

@@ -12,9 +12,10 @@ import pyarrow as pa
 from pipeline import hour_spans, hours, lake_cells
 from pipeline.hours import HOUR, Made, Raw, Rules
 from pipeline.surroundings import FIRST
+from queries import lake_taking
 from queries.lake import Lake
 from queries.lake_rows import conformed
-from queries.lake_tables import columns, known
+from queries.lake_tables import columns
 
 BEFORE = FIRST + hours.BLOCK  # how far before the hour samples matter: to the block before it as well
 MADE = ("requests", "quarantine", "suspicions", "sampling", "cell_histograms", "cells")
@@ -49,16 +50,8 @@ def work(lake: Lake, hour: datetime, rules: Rules, cutoff: datetime) -> Told:
 
 def raw(lake: Lake, hour: datetime) -> Raw:
     """What the lake has around an hour, each row once."""
-    return Raw(hour_spans.spans(lake, hour), hour_spans.imported(lake, hour), samples(lake, hour - BEFORE, hour + HOUR + hour_spans.AROUND))
-
-
-def samples(lake: Lake, since: datetime, until: datetime) -> pa.Table:
-    """The samples of a period, of copies the one that was received first."""
-    rows = lake.read("samples", None, since, until)
-    keys = rows.select([*known("samples").key, "received_at"])
-    frame: pl.DataFrame = pl.DataFrame(keys).with_row_index("row").with_columns(pl.col("labels").cast(_PAIRS))
-    once = frame.sort("received_at", "row").unique(known("samples").key, keep="first", maintain_order=True).sort("row")
-    return rows if len(once) == rows.num_rows else rows.take(once["row"].to_arrow())
+    samples = lake_taking.once("samples", lake.read("samples", None, hour - BEFORE, hour + HOUR + hour_spans.AROUND))
+    return Raw(hour_spans.spans(lake, hour), hour_spans.imported(lake, hour), samples)
 
 
 def as_rows(table: str, frame: pl.DataFrame) -> pa.Table:
@@ -70,6 +63,3 @@ def as_rows(table: str, frame: pl.DataFrame) -> pa.Table:
 
 def _settled(made: Made) -> int:
     return int(pa.compute.sum(made.requests["is_settled"]).as_py() or 0)
-
-
-_PAIRS = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import polars as pl
 import pyarrow as pa
 
+from queries import lake_taking
 from queries.lake import Lake
 
 HOUR = timedelta(hours=1)
@@ -28,14 +29,14 @@ def spans(lake: Lake, hour: datetime) -> pl.DataFrame:
         return _as_assembled(lake.read("spans", COLUMNS, files=[]))
     since, until = seen.filter(_of(chosen)).select(since=pl.col("started_at").min(), until=pl.col("started_at").max()).row(0)
     rows = lake.read("spans", COLUMNS, since, until + timedelta(microseconds=1))
-    return _as_assembled(_once(rows, chosen))
+    of_them = pa.compute.is_in(rows["trace_id"], chosen.to_arrow().cast(pa.string()))
+    return _as_assembled(lake_taking.once("spans", rows if pa.compute.all(of_them).as_py() else rows.filter(of_them)))
 
 
 def imported(lake: Lake, hour: datetime) -> pl.DataFrame:
     """The requests that were loaded as such, of the hour and around it, each once."""
-    rows = _frame(lake.read("imported_requests", None, hour - AROUND, hour + HOUR + AROUND))
-    once = rows.sort("received_at").unique(["request_id", "started_at"], keep="first", maintain_order=True)
-    return once.drop("sender", "received_at", "is_taken").sort("started_at")
+    rows = lake.read("imported_requests", None, hour - AROUND, hour + HOUR + AROUND)
+    return _frame(lake_taking.once("imported_requests", rows)).drop("sender", "received_at", "is_taken").sort("started_at")
 
 
 def _traces(seen: pl.DataFrame, hour: datetime) -> pl.Series:
@@ -47,14 +48,6 @@ def _traces(seen: pl.DataFrame, hour: datetime) -> pl.Series:
     tail = min(until, hour + HOUR + AROUND)
     near = ((began >= hour - AROUND) | (ended >= hour - AROUND)) & ((began < hour + HOUR) | (began <= tail))
     return seen.filter(near)["trace_id"].unique()
-
-
-def _once(rows: pa.Table, traces: pl.Series) -> pa.Table:
-    """The rows of some traces, of copies of a span the one that was received first."""
-    ids = _frame(rows.select(["trace_id", "span_id", "received_at"])).with_row_index("row").filter(_of(traces))
-    if ids.select(pl.struct("trace_id", "span_id").n_unique()).item() < len(ids):
-        ids = ids.sort("received_at", "row").unique(["trace_id", "span_id"], keep="first", maintain_order=True).sort("row")
-    return rows if len(ids) == rows.num_rows else rows.take(ids["row"].to_arrow())
 
 
 def _as_assembled(rows: pa.Table) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from pipeline.arm_split import Holdout
 from pipeline.measure import ALL_REQUESTS
 from pipeline.permission import CYCLE_BLOCKS
 from pipeline.uncontrolled_job import Configured
-from queries import lake_mirror
+from queries import lake_mirror, lake_taking
 from queries.lake import Lake
 from queries.lake_rows import conformed
 from queries.lake_tables import columns, hour_begin
@@ -151,7 +151,7 @@ def _take_in(store: Store, lake: Lake, lever: str, mark: datetime) -> None:
     with store.write() as transaction:
         transaction.execute("delete from calibrations")
         transaction.insert("calibrations", calibrations)
-        note_taken(transaction, "cells", version, mark)
+        lake_taking.note(transaction, "cells", version, mark)
         put_mark(transaction, mark, mark)
         transaction.execute("delete from block_cells where started_at < $since", {"since": (until or mark) - 2 * BACK})
         transaction.execute("delete from block_histograms where started_at < $since", {"since": (until or mark) - 2 * BACK})
@@ -161,12 +161,6 @@ def put_mark(transaction: Transaction, mark: datetime, seen_at: datetime) -> Non
     """Makes a moment the watermark of a store that a lake is read into."""
     transaction.execute("delete from watermarks")
     transaction.execute("insert into watermarks values ('lake', $mark, $seen_at)", {"mark": mark, "seen_at": seen_at})
-
-
-def note_taken(transaction: Transaction, relation: str, version: int, now: datetime) -> None:
-    """Notes how far a table of the lake was read."""
-    row = {"relation": relation, "version": version, "now": now}
-    transaction.execute("insert or replace into lake_taken (relation, version, taken_at) values ($relation, $version, $now)", row)
 
 
 def _give(store: Store, lake: Lake, lever: str, made: pl.DataFrame) -> None:
@@ -183,7 +177,7 @@ def _give(store: Store, lake: Lake, lever: str, made: pl.DataFrame) -> None:
     told = [{"lever": lever, "until": newest, "relation": name, "content": _stream(rows)} for name, rows in kept.items()]
     lake.replace(STATE_TABLE, pa.Table.from_pylist(told, columns(STATE_TABLE)), [lever])
     with store.write() as transaction:
-        note_taken(transaction, lever, _state_version(lake, lever), newest)
+        lake_taking.note(transaction, lever, _state_version(lake, lever), newest)
 
 
 def _kept(store: Store, relation: str, lever: str) -> pa.Table:

@@ -7,9 +7,9 @@ Any number of processes may write at once, and nobody owns a file: a commit that
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -83,13 +83,15 @@ class Lake:
 
         return self._log(table).commit(change)
 
-    def rewrite(self, table: str, files: Sequence[LakeFile], rows: Sequence[tuple[str, pa.Table]]) -> int:
+    def rewrite(self, table: str, files: Sequence[LakeFile], rows: Iterable[tuple[str, pa.Table]]) -> int:
         """Puts rows, each table a new file of its hour, in the place of files that hold the same; gives the version.
+
+        It is told to nobody as a change.
 
         Raises:
             LakeError: another took one of the files away meanwhile.
         """
-        added = [self._file(table, hour, part) for hour, part in rows]
+        added = [self._file(table, hour, part, is_tidy=True) for hour, part in rows]
 
         def change(newest: DeltaTable) -> Change:
             there = {file.path for file in self._listed(table, newest)}
@@ -111,6 +113,20 @@ class Lake:
         if any(_is_over(file, before) for file in self.files(table)):
             self._log(table).commit(change)
         return len(gone)
+
+    def vacuum(self, table: str, keep: timedelta) -> int:
+        """Deletes the files that no row has been read from for `keep`, an hour at least; gives how many.
+
+        Readers that are slower, and whoever asks for an older version, do not find them any more.
+
+        Raises:
+            ValueError: less than an hour is to be kept: what is written and not committed yet would go.
+            LakeError: the lake cannot be read or written.
+        """
+        if keep < timedelta(hours=1):
+            msg = f"vacuum {table}: keep is {keep}; an hour at least is taken"
+            raise ValueError(msg)
+        return self._log(table).vacuum(keep)
 
     def mark(self, table: str, name: str) -> int | None:
         """Where a mark stands; None where it was never set."""
@@ -189,8 +205,8 @@ class Lake:
             parts = _of_named(table, parts, names)
         return [self._file(table, hour, part) for hour, part in parts.items()]
 
-    def _file(self, table: str, hour: str, rows: pa.Table) -> AddedFile:
-        return added_file(self._log(table).place, table, hour, rows, lake_files.as_parquet(rows))
+    def _file(self, table: str, hour: str, rows: pa.Table, *, is_tidy: bool = False) -> AddedFile:
+        return added_file(self._log(table).place, table, hour, rows, lake_files.as_parquet(rows), is_tidy=is_tidy)
 
     def _listed(self, table: str, newest: DeltaTable) -> list[LakeFile]:
         return listed_files(newest, self._log(table).place.uri, known(table).time)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ TRIES = 40
 PAUSE_S = 0.02
 LONGEST_PAUSE_S = 2.0
 KEPT_LOG = "interval 3 days"  # who was away for longer takes every hour for changed
+CHECKPOINT_EVERY = 100  # commits: a newcomer reads at most so many of the log
 RETENTION = "retention"
 LOG = "_delta_log"
 
@@ -98,6 +100,15 @@ class LakeLog:
         msg = f"{self.place.uri}: {TRIES} commits in a row met another's: {failed}"
         raise LakeError(msg)
 
+    def vacuum(self, keep: timedelta) -> int:
+        """Deletes files that were taken away before so long, and those that no commit ever named; gives how many. Raises LakeError."""
+        newest = self.newest()
+        if newest is None:
+            return 0
+        hours = -(-keep // timedelta(hours=1))
+        with self._lock, told(self.place.uri):
+            return len(newest.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True))
+
     def actions(self, version: int) -> list[dict[str, Any]] | None:
         """What one commit said, action by action; None where its file has been cleaned away."""
         try:
@@ -124,7 +135,8 @@ class LakeLog:
                 self.place.folder.mkdir(parents=True, exist_ok=True)
             DeltaTable.create(
                 self.place.uri, schema, mode="ignore", partition_by=[HOUR], name=self._name,
-                configuration={"delta.logRetentionDuration": KEPT_LOG}, storage_options=dict(self.place.options),
+                configuration={"delta.logRetentionDuration": KEPT_LOG, "delta.checkpointInterval": str(CHECKPOINT_EVERY)},
+                storage_options=dict(self.place.options),
             )  # fmt: skip
             self.place.sync([f"{0:020d}.json"])
 
@@ -154,10 +166,10 @@ class LakeLog:
         return versions[-1]
 
 
-def added_file(place: TablePlace, table: str, hour: str, rows: pa.Table, content: pa.Buffer) -> AddedFile:
+def added_file(place: TablePlace, table: str, hour: str, rows: pa.Table, content: pa.Buffer, *, is_tidy: bool = False) -> AddedFile:
     """Writes a file of an hour, with what readers may skip it by. Raises LakeError."""
     with told(place.uri):
-        path = place.put(hour, content)
+        path = place.put(hour, content, is_tidy=is_tidy)
     stats: dict[str, Any] = {"numRecords": rows.num_rows, "minValues": {}, "maxValues": {}, "nullCount": {}}
     time_column = known(table).time
     if time_column is not None and rows.num_rows and not rows[time_column].null_count:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -20,13 +20,15 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 COMPRESSION_LEVEL = 3
+TIDY = "tidy-"  # how the name of a file begins that others were merged into
 
 
 @dataclass(frozen=True, slots=True)
 class LakeFile:
     """One Parquet file of a table as its newest version has it: never changed once it is there.
 
-    `path` stands below the table's folder, `uri` is the whole; `first` and `last` are the times in it, where they are known.
+    `path` stands below the table's folder, `uri` is the whole; `first` and `last` are the times in it, where they are known. `written_at` is
+    when it was committed.
     """
 
     path: str
@@ -36,6 +38,12 @@ class LakeFile:
     bytes: int
     first: datetime | None
     last: datetime | None
+    written_at: datetime | None = None
+
+    @property
+    def is_tidy(self) -> bool:
+        """Whether its rows were looked through for copies and merged already."""
+        return self.path.rpartition("/")[2].startswith(TIDY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +54,22 @@ class TablePlace:
     options: Mapping[str, str]
     folder: Path | None
 
-    def put(self, hour: str, content: pa.Buffer) -> str:
+    def put(self, hour: str, content: pa.Buffer, *, is_tidy: bool = False) -> str:
         """Writes a new file of an hour, durably; gives its path below the table. Raises OSError."""
-        path = f"hour={_as_folder(hour)}/{uuid.uuid4().hex}.zstd.parquet"
+        path = f"hour={_as_folder(hour)}/{TIDY if is_tidy else ''}{uuid.uuid4().hex}.zstd.parquet"
         if self.folder is None:
-            with self.filesystem().open_output_stream(path) as stream:
-                stream.write(content.to_pybytes())
+            self._put_object(path, content)
         else:
             _write_synced(self.folder, self.folder / path, content)
         return path
+
+    def _put_object(self, path: str, content: pa.Buffer) -> None:
+        """Writes one object. Not through Arrow's file system, which hands on buffers where the library takes bytes."""
+        from deltalake._internal import DeltaFileSystemHandler
+
+        stream: Any = DeltaFileSystemHandler(self.uri, dict(self.options)).open_output_stream(path, None)
+        with closing(stream):
+            stream.write(content.to_pybytes())
 
     def filesystem(self) -> pafs.FileSystem:
         """The files below this table, to Arrow."""
