@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 
 import polars as pl
 
-from leverwatch.retention_settings import Retention, age
 from leverwatch.store_settings import StoreConfig
 from pipeline import lake_cells, lake_compare, segments
 from queries import files, lake_mirror, lake_taking
@@ -21,22 +20,16 @@ from queries.store import Store, Transaction
 EVERY_S = 5.0  # between two looks at the lake
 BEHIND = timedelta(minutes=10)  # without a round of the worker, where raw tables went on
 PARTS = ("requests", "spans")
-BY_HOUR = {
-    "samples": "samples_max_age", "quarantine": "requests_max_age", "suspicions": "requests_max_age", "sampling": "cells_max_age",
-    "evaluations": "evaluations_max_age", "lever_settings": "", "ingest_entries": "requests_max_age", "rounds": "spans_max_age",
-}  # fmt: skip
+BY_HOUR = ("samples", "quarantine", "suspicions", "sampling", "evaluations", "lever_settings", "ingest_entries", "rounds")
 
 
 class LakeReading:
     """What a server takes in of a lake. To be called from one thread."""
 
-    def __init__(self, store: Store, config: StoreConfig, retention: Retention, limit_segments: int = segments.LIMIT_SEGMENTS) -> None:
+    def __init__(self, store: Store, config: StoreConfig, limit_segments: int = segments.LIMIT_SEGMENTS) -> None:
         self.lake = Lake.open(config.uri, config.options)
         self.problem = ""
         self._store, self._mirror_bytes, self._limit_segments = store, config.mirror_bytes, limit_segments
-        self._ages = {table: age(key, getattr(retention, key)) if key else None for table, key in BY_HOUR.items()}
-        self._ages |= {table: age(f"{table}_max_age", getattr(retention, f"{table}_max_age")) for table in PARTS}
-        self._cells_age = age("cells_max_age", retention.cells_max_age)
         self._next_s = 0.0
         self._calibrated = store.version("calibrations")
 
@@ -49,8 +42,8 @@ class LakeReading:
         if time.monotonic() < self._next_s:
             return 0
         done = sum(self._parts(table, now) for table in PARTS)
-        done += sum(lake_taking.take(self._store, self.lake, table, now, self._since(table, now)) for table in BY_HOUR)
-        done += lake_taking.take(self._store, self.lake, "cells", now, _before(now, self._cells_age), self._put_cells)
+        done += sum(lake_taking.take(self._store, self.lake, table, now) for table in BY_HOUR)
+        done += lake_taking.take(self._store, self.lake, "cells", now, self._put_cells)
         done += self._compared(now)
         self._publish()
         self.problem = self._behind()
@@ -61,13 +54,10 @@ class LakeReading:
         version = self.lake.version(table)
         if version == lake_taking.taken(self._store, table):
             return 0
-        covered = lake_mirror.take(self._store, self.lake, table, self._mirror_bytes, self._since(table, now), now)
+        covered = lake_mirror.take(self._store, self.lake, table, self._mirror_bytes, now)
         with self._store.write() as transaction:
             lake_taking.note(transaction, table, version, now, covered.since)
         return covered.came + covered.went
-
-    def _since(self, table: str, now: datetime) -> datetime | None:
-        return _before(now, self._ages[table])
 
     def _put_cells(self, transaction: Transaction, hour: datetime) -> None:
         rows = {kind: _frame(self.lake, kind, hour) for kind in lake_cells.KINDS}
@@ -75,7 +65,7 @@ class LakeReading:
 
     def _compared(self, now: datetime) -> int:
         """Effects, what comparing keeps, and the watermark up to which all of it is."""
-        done = lake_taking.take(self._store, self.lake, "effects", now, put=self._put_effects)
+        done = lake_taking.take(self._store, self.lake, "effects", now, self._put_effects)
         version = self.lake.version(lake_compare.STATE_TABLE)
         if version != lake_taking.taken(self._store, lake_compare.STATE_TABLE):
             kept = {lever: lake_compare.states(self.lake, lever) for lever in sorted(lake_compare.levers(self.lake))}
@@ -123,10 +113,6 @@ class LakeReading:
                 f"`leverwatch work` ended its last round at {newest['ended_at']:%Y-%m-%d %H:%M} UTC; spans have come until {stored:%H:%M}"
             )
         return ""
-
-
-def _before(now: datetime, period: timedelta | None) -> datetime | None:
-    return now - period if period else None
 
 
 def _frame(lake: Lake, table: str, hour: datetime) -> pl.DataFrame:

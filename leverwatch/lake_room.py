@@ -22,7 +22,7 @@ class LakeRoom(EngineRoom):
 
     def __init__(self, folder: Path, config: Config, clock: Callable[[], datetime] = utc_now, sql_behind_s: float = 0.0) -> None:
         super().__init__(folder, config, clock, sql_behind_s)
-        self.reading = LakeReading(self.store, config.store, config.retention, self.edges.limit_segments)
+        self.reading = LakeReading(self.store, config.store, self.edges.limit_segments)
 
     def steps(self) -> tuple[tuple[str, Callable[[], int]], ...]:
         """The jobs in order: what is judged was loaded, settled and compared by others."""

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import duckdb
-
 from pipeline import hour_job, hours, lake_compare, measure, segments
 from pipeline import metrics as metric_rows
 from pipeline.arm_split import Holdout
@@ -83,8 +81,6 @@ def _kept(folder: Path, memory_limit: str) -> Store | None:
     except StoreError as error:
         if "another process holds it" in str(error):
             return None
-    except duckdb.Error:
-        pass
     shutil.rmtree(folder, ignore_errors=True)
     return Store(folder, memory_limit)
 

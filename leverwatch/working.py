@@ -5,19 +5,21 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
-from leverwatch import work_plan, work_tasks
+from leverwatch import work_plan, work_tasks, work_upkeep
 from leverwatch.work_plan import Plan
 from leverwatch.work_pool import Pool
 from leverwatch.work_tasks import Work
 from queries.lake import Lake
 from queries.lake_tables import columns
+
+KEPT_UP_S = 600.0  # between two looks at what is to be merged and dropped
 
 Say = Callable[[str], None]
 
@@ -36,14 +38,15 @@ class Round:
     requests: int = 0
     blocks: int = 0
     effects: int = 0
+    kept: int = 0
     tasks: int = 0
     tasks_cpu_s: float = 0.0
     driver_cpu_s: float = 0.0
     failed: dict[str, str] = field(default_factory=dict)
 
     def is_nothing(self) -> bool:
-        """Whether there was nothing to do."""
-        return not self.tasks
+        """Whether nothing was to be done."""
+        return not (self.plan.hours or self.blocks or self.kept or self.failed)
 
     def told(self) -> str:
         """In one line."""
@@ -62,7 +65,9 @@ class Working:
     pool: Pool
     clock: Callable[[], datetime]
     say: Say = lambda _: None
+    limits: Mapping[str, timedelta | None] = field(default_factory=dict)
     _compared: datetime | None = None
+    _kept_s: float = -KEPT_UP_S
 
     def once(self, *, is_last: bool = False) -> Round:
         """One round: the hours that are due, then the levers. With `is_last` everything is settled: nothing more is to come.
@@ -76,8 +81,10 @@ class Working:
         done = Round(plan, self.clock())
         self._hours(plan, done)
         self._levers(lake, plan, done)
+        if is_last or time.monotonic() - self._kept_s >= KEPT_UP_S:
+            self._keep_up(lake, done)
         done.driver_cpu_s = time.process_time() - began_s - (0.0 if self.pool.workers else done.tasks_cpu_s)
-        if done.tasks and (plan.hours or done.blocks or done.failed):
+        if not done.is_nothing():
             lake.append("rounds", self._row(done))
             self.say(done.told())
         return done
@@ -99,6 +106,20 @@ class Working:
                 self.say(f"lever {one.lever}: {one.blocks} blocks, {one.effects:,} effects")
         if not done.failed:
             self._compared = plan.mark
+
+    def _keep_up(self, lake: Lake, done: Round) -> None:
+        """Merges small files and takes copies away, then drops what is too old. No round waits for what fails here."""
+        self._kept_s, now, merged, copies, dropped = time.monotonic(), self.clock(), 0, 0, 0
+        tidied = self._each(work_upkeep.tidy, [*work_upkeep.untidy(self.work, lake, now)], done, lambda task: f"tidy {task[1]}")
+        for one in tidied:
+            merged, copies = merged + one.merged, copies + one.copies
+        for one in self._each(
+            work_upkeep.drop, [*work_upkeep.old(self.work, lake, self.limits, now)], done, lambda task: f"drop {task[1]}"
+        ):
+            dropped += one.dropped
+        done.kept = merged + copies + dropped
+        if done.kept:
+            self.say(f"upkeep: {merged} files merged, {copies} copies of rows gone, {dropped} files dropped")
 
     def _each(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], done: Round, name: Callable[[Any], str]) -> Any:
         for outcome in self.pool.run(function, tasks):

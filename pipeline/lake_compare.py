@@ -139,7 +139,7 @@ def _take_in(store: Store, lake: Lake, lever: str, mark: datetime) -> None:
     since = until - BACK if until else None
     version = lake.version("cells")
     hours = lake.changed("cells", taken["cells"]) if "cells" in taken else {hour_begin(file.hour) for file in lake.files("cells", since)}
-    lake_mirror.take(store, lake, "requests", 0, (until or mark) - BACK, mark)
+    lake_mirror.take(store, lake, "requests", 0, mark, (until or mark) - BACK)
     calibrations = lake.read(CALIBRATIONS)
     for hour in sorted(one for one in hours if since is None or one + HOUR > since):
         rows = {kind: _frame(lake.read(kind, None, hour, hour + HOUR)) for kind in lake_cells.KINDS}

@@ -102,15 +102,21 @@ class Lake:
 
         return self._log(table).commit(change)
 
-    def remove(self, table: str, before: datetime) -> int:
-        """Takes away the hours that ended by a moment; gives how many files that were. They are not told as changed. Raises LakeError."""
+    def remove(self, table: str, before: datetime, written_before: datetime | None = None) -> int:
+        """Takes away the hours that ended by a moment; gives how many files that were. They are not told as changed.
+
+        With `written_before` those files alone that were written by then: history stored today stays as long as what happened today.
+
+        Raises:
+            LakeError: the lake cannot be read or written.
+        """
         gone: list[LakeFile] = []
 
         def change(newest: DeltaTable) -> Change:
-            gone[:] = [file for file in self._listed(table, newest) if _is_over(file, before)]
+            gone[:] = [file for file in self._listed(table, newest) if _is_over(file, before, written_before)]
             return Change(removes=gone, what=RETENTION)
 
-        if any(_is_over(file, before) for file in self.files(table)):
+        if any(_is_over(file, before, written_before) for file in self.files(table)):
             self._log(table).commit(change)
         return len(gone)
 
@@ -225,14 +231,26 @@ def _of_named(table: str, parts: dict[str, pa.Table], names: Sequence[str]) -> d
 def listed_files(newest: DeltaTable, uri: str, time_column: str | None) -> list[LakeFile]:
     """The files of a table as it is now, by hour and then by name."""
     told_of = pa.table(newest.get_add_actions(flatten=True))
-    names = ["path", "size_bytes", "num_records", f"partition.{HOUR}"]
+    names = ["path", "size_bytes", "num_records", f"partition.{HOUR}", "modification_time"]
     bounds = [name for name in (f"min.{time_column}", f"max.{time_column}") if name in told_of.schema.names]
     rows = told_of.select([*names, *bounds]).to_pylist()
     files = [
-        LakeFile(row["path"], f"{uri}/{row['path']}", row[names[3]], row["num_records"] or 0, row["size_bytes"], *_range(row, bounds))
+        LakeFile(
+            row["path"],
+            f"{uri}/{row['path']}",
+            row[names[3]],
+            row["num_records"] or 0,
+            row["size_bytes"],
+            *_range(row, bounds),
+            _since_epoch(row[names[4]]),
+        )
         for row in rows
     ]
     return sorted(files, key=lambda file: (file.hour, file.path))
+
+
+def _since_epoch(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _range(row: dict[str, Any], bounds: list[str]) -> tuple[datetime | None, datetime | None]:
@@ -242,9 +260,10 @@ def _range(row: dict[str, Any], bounds: list[str]) -> tuple[datetime | None, dat
     return first and first.astimezone(UTC), last and last.astimezone(UTC)
 
 
-def _is_over(file: LakeFile, before: datetime) -> bool:
+def _is_over(file: LakeFile, before: datetime, written_before: datetime | None) -> bool:
     end = hour_end(file.hour)
-    return end is not None and end <= before
+    is_old = written_before is None or file.written_at is None or file.written_at <= written_before
+    return end is not None and end <= before and is_old
 
 
 def _may_hold(file: LakeFile, since: datetime | None, until: datetime | None) -> bool:

@@ -27,8 +27,8 @@ TIDY = "tidy-"  # how the name of a file begins that others were merged into
 class LakeFile:
     """One Parquet file of a table as its newest version has it: never changed once it is there.
 
-    `path` stands below the table's folder, `uri` is the whole; `first` and `last` are the times in it, where they are known. `written_at` is
-    when it was committed.
+    `path` stands below the table's folder, `uri` is the whole; `first` and `last` are the times in it, where they are known, `written_at`
+    is when it was written.
     """
 
     path: str

@@ -35,7 +35,7 @@ class Covered:
     went: int
 
 
-def take(store: Store, lake: Lake, table: str, limit_bytes: int, since: datetime | None, now: datetime) -> Covered:
+def take(store: Store, lake: Lake, table: str, limit_bytes: int, now: datetime, since: datetime | None = None) -> Covered:
     """Makes the parts of `spans` or `requests` the newest files of the lake, of hours from `since` on. All of it is seen at once.
 
     Raises:
@@ -110,7 +110,7 @@ def _layout(path: Path) -> str:
 
 def _name(file: LakeFile) -> str:
     """What a part is called after a lake's file, but for its columns: the hour, and what the file has of its own."""
-    return f"{hour_begin(file.hour):{sealing.HOUR}}-{Path(file.path).name.partition('.')[0]}"
+    return f"{hour_begin(file.hour):{sealing.HOUR}}-{Path(file.path).name.partition('.')[0].replace('-', '_')}"
 
 
 def _own(name: str) -> str:

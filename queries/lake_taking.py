@@ -43,22 +43,22 @@ def note(transaction: Transaction, relation: str, version: int, now: datetime, s
     transaction.execute("insert or replace into lake_taken values ($relation, $version, $since, $now)", row)
 
 
-def due(store: Store, lake: Lake, table: str, since: datetime | None = None) -> tuple[int, list[datetime]]:
-    """(the newest version, the hours that changed since the one that was taken in): hours that end after `since`, oldest first."""
+def due(store: Store, lake: Lake, table: str) -> tuple[int, list[datetime]]:
+    """(the newest version, the hours that changed since the one that was taken in), oldest first."""
     version, before = lake.version(table), taken(store, table)
     if version == before:
         return version, []
     hours = lake.changed(table, before) if before >= 0 else {hour_begin(file.hour) for file in lake.files(table)}
-    return version, sorted(hour for hour in hours if since is None or hour + HOUR > since)
+    return version, sorted(hours)
 
 
-def take(store: Store, lake: Lake, table: str, now: datetime, since: datetime | None = None, put: Put | None = None) -> int:
+def take(store: Store, lake: Lake, table: str, now: datetime, put: Put | None = None) -> int:
     """Takes in what changed of a table; gives how many hours that were. `put` stores an hour where its rows do not simply replace.
 
     Raises:
         LakeError: the lake cannot be read.
     """
-    version, hours = due(store, lake, table, since)
+    version, hours = due(store, lake, table)
     for hour in hours:
         rows = None if put else once(table, lake.read(table, None, hour, hour + HOUR))
         with store.write() as transaction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from queries.lake import Lake, LakeError, StaleMarkError
+from queries.lake_commits import AddedFile, Change, LakeLog
+from queries.lake_files import table_place
 from queries.lake_tables import TABLES, UnknownLakeTableError, columns, hours_between
 
 HOUR = datetime(2026, 3, 1, 10, tzinfo=UTC)
@@ -203,6 +206,33 @@ def test_rows_that_come_while_an_hour_is_rewritten_are_kept(tmp_path: Path) -> N
     with pytest.raises(LakeError, match="files that were to be rewritten were replaced meanwhile"):
         other.rewrite("lever_settings", files, [("2026-03-01T10", settings(HOUR))])
     assert read(other) == [HOUR, HOUR + minutes(1)]
+
+
+def test_a_file_is_synced_before_a_commit_names_it_and_the_commit_before_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, synced, sync = Lake.open(str(tmp_path)), [], os.fsync
+
+    def watched(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    lake.append("lever_settings", settings(HOUR))
+    (file,) = lake.files("lever_settings")
+    table, data = tmp_path / "lever_settings", Path(file.uri)
+    log = table / "_delta_log"
+    assert synced[:3] == [data, data.parent, table]
+    assert {log, log / f"{0:020d}.json", log / f"{1:020d}.json"} <= set(synced[3:])
+
+
+def test_a_commit_that_stood_although_its_answer_was_lost_may_be_made_again(tmp_path: Path) -> None:
+    lake = Lake.open(str(tmp_path))
+    lake.append("lever_settings", settings(HOUR))
+    (file,) = lake.files("lever_settings")
+    change = Change([AddedFile(file.path, file.hour, file.bytes, "{}")])
+    LakeLog(table_place(str(tmp_path), {}, "lever_settings"), "lever_settings").commit(lambda _: change)
+    assert read(lake) == [HOUR]
 
 
 def test_an_unknown_table_is_refused_by_name(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from leverwatch import config, working
+from leverwatch import config, work_upkeep, working
 from leverwatch.cli import common
 from leverwatch.work_pool import Cluster, Here, Pool
 from leverwatch.work_settings import work_of
@@ -32,13 +32,14 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Works until it is told to stop; with --once status 1 says that a task failed."""
     folder = common.folder(args)
-    work = work_of(config.read(Path(args.config) if args.config else None, folder), folder)
+    read = config.read(Path(args.config) if args.config else None, folder)
+    work = work_of(read, folder)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     pool: Pool = Here() if args.workers == 0 else Cluster(args.address, args.workers)
     try:
-        worker = working.Working(work, pool, working.utc_now, _say)
+        worker = working.Working(work, pool, working.utc_now, _say, work_upkeep.limits(read.retention))
         if args.once:
             done = worker.once(is_last=True)
             if done.is_nothing():
