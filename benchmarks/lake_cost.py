@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import json
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -67,13 +68,14 @@ def collected(folder: Path, seconds: float, senders: int) -> tuple[int, float, f
     return int(found["acknowledged"]), found["spans_per_s"], used_s
 
 
-def worked(folder: Path) -> tuple[int, float]:
-    """Requests, and the processor seconds of the tasks that make all there is of a lake's spans."""
+def worked(folder: Path) -> tuple[int, float, int]:
+    """Requests, the processor seconds of the tasks that make all there is of a lake's spans, and the most memory that took."""
     words = [*COMMAND, "work", "--once", "--workers", "0", "--config", str(config(folder)), "--data", str(folder / "work")]
     told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     said = re.search(r"hours, ([\d,]+) requests.*tasks took ([\d.]+) s", told)
     assert said, told
-    return int(said[1].replace(",", "")), float(said[2])
+    peak_bytes = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss  # of the largest child: the load generator is smaller
+    return int(said[1].replace(",", "")), float(said[2]), peak_bytes
 
 
 def read(folder: Path, bodies: int) -> tuple[int, float]:
@@ -108,8 +110,9 @@ def main() -> None:
         spans, rate, used_s = collected(folder, args.seconds, args.senders)
         print(f"collector: {spans:,} spans, {rate:,.0f} a second, {1e6 * used_s / spans:.1f} us of processor a span")
         print(f"  {kept_bytes(folder, 'spans') / spans:.0f} bytes a span before compaction")
-        requests, task_s = worked(folder)
+        requests, task_s, peak_bytes = worked(folder)
         print(f"worker: {requests:,} requests, {1e6 * task_s / requests:.1f} us of processor a request")
+        print(f"  {peak_bytes / 2**20:.0f} MiB at most")
         print(f"  {kept_bytes(folder, 'requests') / requests:.0f} bytes a request")
         spans, used_s = read(folder, args.bodies)
         print(f"reader of Kafka: {spans:,} spans, {1e6 * used_s / spans:.1f} us of processor a span")

@@ -13,8 +13,10 @@ from collectors.lake_sink import LakeSink, Pace
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom, utc_now
 from leverwatch.lake_reading import LakeReading
+from leverwatch.moving import refuse_own_rows
 from pipeline import hour_spans, jobs, settle
 from queries import cells_rolled
+from queries.lake_moving import MovedError
 
 
 class LakeRoom(EngineRoom):
@@ -22,6 +24,11 @@ class LakeRoom(EngineRoom):
 
     def __init__(self, folder: Path, config: Config, clock: Callable[[], datetime] = utc_now, sql_behind_s: float = 0.0) -> None:
         super().__init__(folder, config, clock, sql_behind_s)
+        try:
+            refuse_own_rows(self.store, f"`leverwatch migrate --from {folder} --to {config.store.uri} --switch` gives them to the lake")
+        except MovedError:
+            super().close()
+            raise
         self.reading = LakeReading(self.store, config.store, self.edges.limit_segments)
 
     def steps(self) -> tuple[tuple[str, Callable[[], int]], ...]:

@@ -46,6 +46,10 @@ class Here:
 
     def __init__(self, connection: Local, sender: str) -> None:
         self._room, self._sender = connection.room, sender
+        if self._room.config.store.is_lake:
+            where = self._room.config.store.uri
+            msg = f"{self._room.folder} follows the lake {where}; what is to go there is sent to its server or a collector: --url"
+            raise ConnectError(msg)
         self._door = Door(self._room.spool, time.time_ns, self._room.loader.note, check, waiting=self._room.loader.waiting)
 
     def put(self, body: Body) -> None:

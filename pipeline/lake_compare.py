@@ -172,12 +172,22 @@ def _give(store: Store, lake: Lake, lever: str, made: pl.DataFrame) -> None:
         there = _frame(lake.read("effects", keys, first, last + timedelta(microseconds=1))).unique()
         new = _frame(rows.select(keys)).with_row_index("row").join(there, on=keys, how="anti").sort("row")
         lake.append("effects", rows.take(new["row"].to_arrow()))
-    newest = store.rows("select max(until) as until from closed_blocks")[0]["until"]
+    newest = give_states(store, lake, lever)
+    with store.write() as transaction:
+        lake_taking.note(transaction, lever, _state_version(lake, lever), newest)
+
+
+def give_states(store: Store, lake: Lake, lever: str) -> datetime:
+    """Puts what comparing keeps of a lever in a store in the place of what the lake has; gives the end of the last block that was compared.
+
+    Raises:
+        LakeError: the lake cannot be written.
+    """
+    newest: datetime = store.rows("select max(until) as until from closed_blocks")[0]["until"]
     kept = {relation: _kept(store, relation, lever) for relation in STATES}
     told = [{"lever": lever, "until": newest, "relation": name, "content": _stream(rows)} for name, rows in kept.items()]
     lake.replace(STATE_TABLE, pa.Table.from_pylist(told, columns(STATE_TABLE)), [lever])
-    with store.write() as transaction:
-        lake_taking.note(transaction, lever, _state_version(lake, lever), newest)
+    return newest
 
 
 def _kept(store: Store, relation: str, lever: str) -> pa.Table:

@@ -58,6 +58,8 @@ RELATIONS = (
     "metrics",
     "watermarks",
     "retention_log",
+    "lake_rounds",
+    "lake_taken",
     "saved_questions",
 )
 

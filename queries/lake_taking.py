@@ -65,14 +65,15 @@ def take(store: Store, lake: Lake, table: str, now: datetime, put: Put | None = 
             if rows is None and put:
                 put(transaction, hour)
             elif rows is not None:
-                _replace(transaction, table, hour, rows)
+                replace(transaction, table, hour, rows)
     if version != taken(store, table):
         with store.write() as transaction:
             note(transaction, table, version, now)
     return len(hours)
 
 
-def _replace(transaction: Transaction, table: str, hour: datetime, rows: pa.Table) -> None:
+def replace(transaction: Transaction, table: str, hour: datetime, rows: pa.Table) -> None:
+    """Writes an hour in the place of what a store has of it."""
     relation, time = known(table).relation, known(table).time
     within = f'"{time}" >= $hour and "{time}" < $hour::timestamptz + interval 1 hour'
     transaction.execute(f"delete from {relation} where {within}", {"hour": hour})

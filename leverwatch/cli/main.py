@@ -32,6 +32,7 @@ COMMANDS = (
     "deliveries",
     "tap",
     "collect",
+    "migrate",
     "work",
 )
 OURS = ("alerts", "collectors", "dashboards", "demo", "leverwatch", "pipeline", "queries")
