@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check golden calibrate fuzz serve clean
+.PHONY: help demo test test-long check golden calibrate fuzz serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -14,6 +14,9 @@ demo: $(READY) ## set up, then run a simulated fleet with pages, verdicts and a 
 
 test: $(READY) check ## set up, lint, type-check and test
 	$(BIN)/pytest -rs -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+
+test-long: $(READY) ## run the tests that take minutes: hosts in network namespaces (as root)
+	$(BIN)/pytest -rs -n 0 --long -m long $(ARGS)
 
 check: $(READY) ## lint and type-check
 	$(BIN)/ruff check .

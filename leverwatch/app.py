@@ -61,7 +61,7 @@ def pages(
     if receiving is not None:
         application.include_router(collectors.api.evaluations_router(receiving.door))
         application.include_router(addresses_api.router(receiving))
-    application.include_router(prometheus_page.router(room, worker, refused or Refused()))
+    application.include_router(prometheus_page.router(room, worker, refused or Refused(), receiving))
     application.include_router(_health(room, worker, receiving))
     return application
 
@@ -83,7 +83,10 @@ def _health(room: EngineRoom, worker: Worker, receiving: Receiving | None) -> AP
 
     @routes.get("/api/ledger")
     def ledger(sender: str | None = None) -> list[dict[str, Any]]:
-        """What became of what each sender sent: received = stored + duplicate + rejected + dropped + pending."""
+        """What became of what each sender sent: received = stored + duplicate + rejected + dropped + pending.
+
+        A partition of Kafka (`kafka:<topic>/<partition>`) has `lag_messages`, how many messages wait to be read.
+        """
         return ledger_rows(room, sender)
 
     return routes
@@ -104,7 +107,7 @@ def _state(room: EngineRoom, worker: Worker, receiving: Receiving | None) -> dic
         "pending": pending(room),
         "ledger": ledger_sums(room),
     }
-    warnings = dict(receiving.scraper.warnings) if receiving is not None else {}
+    warnings = dict(receiving.warnings()) if receiving is not None else {}
     warnings |= room.warnings()
     if warnings:
         state["warnings"] = warnings

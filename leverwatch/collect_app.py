@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import Metric as Family
 import collectors.api
 from collectors.lake_sink import LakeSink
 from leverwatch import prometheus_page
+from leverwatch.kafka_numbers import kafka_families
 from leverwatch.prometheus_page import gauge
 from leverwatch.receiving import Receiving
 from leverwatch.refused import Refused
@@ -23,7 +24,7 @@ def application(sink: LakeSink, receiving: Receiving, refused: Refused) -> FastA
     """Health, metrics and evaluations on one port."""
     made = FastAPI(title="Leverwatch collector", version=__version__, docs_url=None, redoc_url=None)
     made.include_router(collectors.api.evaluations_router(receiving.door))
-    made.include_router(prometheus_page.page(lambda: _families(sink, refused)))
+    made.include_router(prometheus_page.page(lambda: _families(sink, refused, receiving)))
     made.include_router(_health(sink, receiving))
     return made
 
@@ -55,11 +56,11 @@ def _state(sink: LakeSink, receiving: Receiving) -> dict[str, Any]:
     if receiving.door.closed:
         errors["door"] = "the collector is stopping"
     state = {"status": "failing" if errors else "ok", "waiting_bytes": sink.waiting_bytes, "errors": errors}
-    warnings = dict(receiving.scraper.warnings)
+    warnings = dict(receiving.warnings())
     return state | ({"warnings": warnings} if warnings else {})
 
 
-def _families(sink: LakeSink, refused: Refused) -> Iterator[Family]:
+def _families(sink: LakeSink, refused: Refused, receiving: Receiving) -> Iterator[Family]:
     stored = sink.stored
     items = GaugeMetricFamily("leverwatch_items", "Items of every signal by what became of them.", labels=["signal", "outcome"])
     for (signal, outcome), count in sorted(stored.items.items()):
@@ -75,3 +76,5 @@ def _families(sink: LakeSink, refused: Refused) -> Iterator[Family]:
     )
     yield gauge("leverwatch_collect_waiting_bytes", "Bytes received and not stored yet; none of them is acknowledged.", sink.waiting_bytes)
     yield refused.family()
+    if receiving.kafka is not None:
+        yield from kafka_families(receiving.kafka)

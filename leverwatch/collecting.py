@@ -14,11 +14,13 @@ import grpc.aio
 
 from collectors import decode, otlp_grpc
 from collectors.door import Door
+from collectors.kafka import KafkaReader
+from collectors.kafka_body import keep_where_it_is
 from collectors.lake_batch import LakeReader
 from collectors.lake_sink import LakeSink, Pace
 from collectors.warm import warm
 from dashboards.security import Headed
-from leverwatch import allocator, collect_app, deployment, exposure, not_http
+from leverwatch import allocator, collect_app, deployment, exposure, kafka_reading, not_http
 from leverwatch.config import Config, ConfigError
 from leverwatch.listening import ServeError, Uvicorn, address, listen, otlp_app, port_of
 from leverwatch.locks import Locks
@@ -26,7 +28,7 @@ from leverwatch.receiving import Receiving
 from leverwatch.serve_file import Addresses
 from queries.lake import Lake
 
-GRACE_S = 2.0
+GRACE_S, COMMIT_GRACE_S = 2.0, 10.0
 
 
 def collect(config: Config, announce: Callable[[Addresses], None]) -> None:
@@ -36,6 +38,7 @@ def collect(config: Config, announce: Callable[[Addresses], None]) -> None:
         ConfigError: the configuration names no lake.
         LakeError: what writes a lake is not installed.
         ServeError: an address is taken.
+        KafkaMissingError, KafkaOptionError: Kafka cannot be read as it is configured.
         AccessError, TlsError, ExposedError: a token or certificate cannot be used, or a port would be open to the network.
     """
     allocator.keep_freed_memory()
@@ -52,9 +55,10 @@ def collect(config: Config, announce: Callable[[Addresses], None]) -> None:
     reader = LakeReader(deployment.of(config))
     warm()  # nothing is kept here that could be decoded later
     pace = Pace(store.commit_interval_s, store.commit_bytes, store.limit_backlog_bytes)
+    kafka = kafka_reading.into_lake(config, lake, keep_where_it_is)
     sink = LakeSink(lake, reader, pace)
     try:
-        asyncio.run(_Collector(config, sink, locks, web_socket, otlp_socket).run(announce))
+        asyncio.run(_Collector(config, sink, locks, web_socket, otlp_socket, kafka).run(announce))
     finally:
         sink.close()
 
@@ -62,12 +66,14 @@ def collect(config: Config, announce: Callable[[Addresses], None]) -> None:
 class _Collector:
     """The listeners of one running collector."""
 
-    def __init__(self, config: Config, sink: LakeSink, locks: Locks, web_socket: socket.socket, otlp_socket: socket.socket) -> None:
+    def __init__(
+        self, config: Config, sink: LakeSink, locks: Locks, web_socket: socket.socket, otlp_socket: socket.socket, kafka: KafkaReader | None
+    ) -> None:
         self.config, self.sink, self.locks = config, sink, locks
         self.web_socket, self.otlp_socket = web_socket, otlp_socket
         self.door = Door(sink, time.time_ns, sink.note, decode.check, waiting=None)
         is_tls = locks.certificates is not None
-        self.receiving = Receiving.through(self.door, config.scrape, port_of(otlp_socket), is_tls=is_tls)
+        self.receiving = Receiving.through(self.door, config.scrape, port_of(otlp_socket), is_tls=is_tls, kafka=kafka)
 
     async def run(self, announce: Callable[[Addresses], None]) -> None:
         """Starts everything, waits for the signal to stop, stops everything."""
@@ -88,7 +94,7 @@ class _Collector:
         logging.getLogger(not_http.LOGGER).addFilter(not_http.Hint(grpc_port, is_tls=locks.certificates is not None))
         sockets = (self.web_socket, self.otlp_socket)
         tasks = [asyncio.create_task(server.serve([bound])) for server, bound in zip(servers, sockets, strict=True)]
-        self.receiving.scraper.start()
+        self.receiving.start()
         announce(self._addresses(grpc_port))
         await stop.wait()
         await self._stop(grpc_server, servers, tasks)
@@ -101,7 +107,7 @@ class _Collector:
     async def _stop(self, grpc_server: grpc.aio.Server, servers: list[Uvicorn], tasks: list[asyncio.Task[None]]) -> None:
         """Refuses new exports, and lets those at the door be stored and answered."""
         self.door.closed = True
-        await self.receiving.scraper.stop()
+        await self.receiving.stop(COMMIT_GRACE_S)
         await asyncio.to_thread(self.sink.close)
         for server in servers:
             server.should_exit = True

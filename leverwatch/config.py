@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from alerts.receivers import Receiver
+from collectors.kafka_settings import Kafka
 from collectors.scrape import Target
 from leverwatch import config_errors
 from leverwatch.access_settings import Access, Identity, Link, Price, Registry, Tls
@@ -102,6 +103,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     defaults: dict[str, Any] = {}
     receivers: tuple[Receiver, ...] = ()
     scrape: tuple[Target, ...] = ()
+    kafka: Kafka = Kafka()
     links: tuple[Link, ...] = ()
     prices: tuple[Price, ...] = ()
     holdouts: tuple[Holdout, ...] = ()

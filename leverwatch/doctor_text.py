@@ -160,7 +160,8 @@ def _ledger(row: Diagnosis) -> Iterator[str]:
     reasons = [f"{each['reason']} ({each['items']:,})" for each in row["reasons"][:MOST_REASONS]]
     if len(row["reasons"]) > MOST_REASONS:
         reasons.append(f"and {len(row['reasons']) - MOST_REASONS} more reasons (--format json has them)")
-    yield "; ".join([f"{row['sender']} {row['signal']}: {row['received']:,} = {counts}", *reasons])
+    lag = [f"{row['lag_messages']:,} messages are not read yet"] if row.get("lag_messages") else []
+    yield "; ".join([f"{row['sender']} {row['signal']}: {row['received']:,} = {counts}", *lag, *reasons])
 
 
 def _section(title: str, rows: Sequence[str]) -> list[str]:

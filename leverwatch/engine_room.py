@@ -61,6 +61,7 @@ class EngineRoom:
         self.rounds = Rounds(self.store, self.loader, self.spool, self.house, config, self.policies, self.measured, clock)
         self.edges, self.schedule = self.rounds.edges, self.rounds.schedule
         self.taking_snapshot = threading.Lock()
+        self.lags: Callable[[], Mapping[tuple[str, str], int]] = dict  # of messages that wait to be read, by (sender, signal)
         metric_table.describe(self.store, metric_rows.with_slo(self.slo))
         if config.links or config.prices:  # else those of the last server stay, whose configuration may lie elsewhere
             deployment.publish(self.store, config)

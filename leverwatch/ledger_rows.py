@@ -16,14 +16,19 @@ NOTHING: dict[str, Any] = {"received": 0, "stored": 0, "duplicate": 0, "rejected
 
 
 def ledger_rows(room: EngineRoom, sender: str | None) -> list[dict[str, Any]]:
-    """One row per sender and signal: received = stored + duplicate + rejected + dropped + pending, in items."""
+    """One row per sender and signal: received = stored + duplicate + rejected + dropped + pending, in items.
+
+    A partition of Kafka has `lag_messages`: how many it holds that were not read yet.
+    """
     waiting = {key: count for key, count in room.loader.waiting.counts().items() if sender in (None, key[0])}
     stored = {(row["sender"], row["signal"]): row for row in room.store.rows(files.question("ledger"), {"sender": sender})}
+    lags = {key: lag for key, lag in room.lags().items() if sender in (None, key[0])}
     rows: list[dict[str, Any]] = []
-    for key in sorted(stored.keys() | waiting.keys()):
+    for key in sorted(stored.keys() | waiting.keys() | lags.keys()):
         row = NOTHING | {"sender": key[0], "signal": key[1]} | stored.get(key, {})
         count = waiting.get(key, 0)
-        rows.append(row | {"received": row["received"] + count, "pending": count, "pending_bytes": room.spool.backlog_bytes})
+        lag = {"lag_messages": lags[key]} if key in lags else {}
+        rows.append(row | {"received": row["received"] + count, "pending": count, "pending_bytes": room.spool.backlog_bytes} | lag)
     return rows
 
 

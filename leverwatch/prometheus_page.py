@@ -12,7 +12,9 @@ from prometheus_client.metrics_core import Metric as Family
 
 from leverwatch.core_numbers import CoreNumbers
 from leverwatch.engine_room import EngineRoom
+from leverwatch.kafka_numbers import kafka_families
 from leverwatch.ledger_rows import item_families, ledger_rows
+from leverwatch.receiving import Receiving
 from leverwatch.refused import Refused
 from leverwatch.worker import Worker
 
@@ -24,7 +26,7 @@ class _Families:
         self.collect = collect
 
 
-def router(room: EngineRoom, worker: Worker, refused: Refused) -> APIRouter:
+def router(room: EngineRoom, worker: Worker, refused: Refused, receiving: Receiving | None = None) -> APIRouter:
     """`GET /metrics`."""
     started = time.monotonic()
     core = CoreNumbers(room.store, room.policies, room.config.serve.limit_metric_segments)
@@ -35,6 +37,8 @@ def router(room: EngineRoom, worker: Worker, refused: Refused) -> APIRouter:
         yield gauge("leverwatch_disk_free_bytes", "Bytes free on the disk of the data folder.", room.house.free_bytes())
         yield gauge("leverwatch_jobs_failing", "Jobs that fail and are tried again.", len(worker.errors))
         yield refused.family()
+        if receiving is not None and receiving.kafka is not None:
+            yield from kafka_families(receiving.kafka)
         yield gauge("leverwatch_uptime_seconds", "Seconds since the server started.", time.monotonic() - started)
         yield from core.families(room.clock())
 

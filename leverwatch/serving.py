@@ -18,9 +18,11 @@ import grpc.aio
 from alerts.couriers import Couriers
 from collectors import decode, otlp_grpc
 from collectors.door import Door, reference_check
+from collectors.kafka import KafkaReader
+from collectors.kafka_body import keep_in
 from collectors.warm import warm
 from dashboards.security import Headed
-from leverwatch import allocator, app, deployment, exposure, lake_room, not_http, policies_emptied, serve_file
+from leverwatch import allocator, app, deployment, exposure, kafka_reading, lake_room, not_http, policies_emptied, serve_file
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
 from leverwatch.lake_room import LakeRoom
@@ -72,6 +74,13 @@ def door_of(room: EngineRoom) -> Door:
     return Door(room.spool, time.time_ns, room.loader.note, reference_check, waiting=room.loader.waiting)
 
 
+def kafka_of(room: EngineRoom, door: Door) -> KafkaReader | None:
+    """What reads topics, if any: into the spool, or into the lake."""
+    if isinstance(room, LakeRoom):
+        return kafka_reading.into_lake(room.config, room.reading.lake, keep_in(room.folder))
+    return kafka_reading.into_spool(room.config, room.folder, door)
+
+
 class _Server:
     """The listeners and threads of one running server."""
 
@@ -82,7 +91,9 @@ class _Server:
         self.worker = Worker(room, self.couriers)
         self.door = door_of(room)
         is_tls = locks.certificates is not None
-        self.receiving = Receiving.through(self.door, room.config.scrape, port_of(otlp_socket), is_tls=is_tls)
+        kafka = kafka_of(room, self.door)
+        self.receiving = Receiving.through(self.door, room.config.scrape, port_of(otlp_socket), is_tls=is_tls, kafka=kafka)
+        room.lags = self.receiving.lags
 
     async def run(self, announce: Callable[[Addresses], None]) -> None:
         """Starts everything, waits for the signal to stop, stops everything."""
@@ -104,7 +115,7 @@ class _Server:
         tasks = [asyncio.create_task(pages.serve([self.web_socket])), asyncio.create_task(otlp.serve([self.otlp_socket]))]
         self.couriers.start()
         self.worker.start()
-        self.receiving.scraper.start()
+        self.receiving.start()
         threading.Thread(target=self._compile, name="compile", daemon=True).start()
         scheme = "https" if locks.certificates else "http"
         addresses = Addresses(
@@ -125,7 +136,7 @@ class _Server:
     async def _stop(self, grpc_server: grpc.aio.Server, servers: list[Uvicorn], tasks: list[asyncio.Task[None]]) -> None:
         """Refuses new exports, lets those at the door finish, loads and assembles what was acknowledged."""
         self.door.closed = True
-        await self.receiving.scraper.stop()
+        await self.receiving.stop(GRACE_S)
         for server in servers:
             server.should_exit = True
         await grpc_server.stop(GRACE_S)

@@ -93,10 +93,12 @@ class TablePlace:
 def as_parquet(rows: pa.Table, time: str | None) -> pa.Buffer:
     """The rows as a Parquet file, in memory, written as parts are; readers may skip row groups by `time`."""
     encodings, with_dictionary = part_writer.encodings_of(rows.schema)
+    filters = part_writer.filters_of(rows.schema, min(rows.num_rows, part_writer.ROWS_A_GROUP))
     sink = pa.BufferOutputStream()
     pq.write_table(
         rows, sink, row_group_size=part_writer.ROWS_A_GROUP, compression="zstd", compression_level=part_writer.ZSTD_LEVEL,
         use_dictionary=with_dictionary, column_encoding=encodings, write_statistics=[time] if time else False, store_schema=False,
+        bloom_filter_options=filters,
     )  # fmt: skip
     return sink.getvalue()
 

@@ -62,8 +62,8 @@ def opened(path: Path, schema: pa.Schema, rows_a_group: int) -> Iterator[pq.Parq
     encodings, with_dictionary = encodings_of(schema)
     moments = [name for name in schema.names if name in MOMENTS]  # what questions narrow down by; statistics of ids would tell nothing
     options = {"compression": "zstd", "compression_level": ZSTD_LEVEL, "write_statistics": moments}
-    filters = {name: {"ndv": max(1, rows_a_group), "fpp": FALSE_HITS} for name in schema.names if name in LOOKED_UP}
-    options |= {"use_dictionary": with_dictionary, "column_encoding": encodings, "bloom_filter_options": filters or None}
+    filters = filters_of(schema, rows_a_group)
+    options |= {"use_dictionary": with_dictionary, "column_encoding": encodings, "bloom_filter_options": filters}
     try:
         with pq.ParquetWriter(path, schema, **options) as part:
             yield part
@@ -139,6 +139,11 @@ def encodings_of(schema: pa.Schema) -> tuple[dict[str, str], list[str]]:
         elif name not in IDS:
             with_dictionary.append(path)
     return encodings, with_dictionary
+
+
+def filters_of(schema: pa.Schema, rows_a_group: int) -> dict[str, dict[str, float]] | None:
+    """The Bloom filters of a file whose row groups have about so many rows; None where nobody looks rows up."""
+    return {name: {"ndv": max(1, rows_a_group), "fpp": FALSE_HITS} for name in schema.names if name in LOOKED_UP} or None
 
 
 def _leaves(fields: Iterable[pa.Field], above: str = "") -> Iterator[tuple[str, pa.DataType]]:

@@ -94,8 +94,18 @@ def _batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--update-golden` rewrites what golden tests compare with."""
+    """`--update-golden` rewrites what golden tests compare with, `--long` runs what takes minutes."""
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files from what the code gives now")
+    parser.addoption("--long", action="store_true", help="run the tests that take minutes too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what takes minutes, unless it is asked for."""
+    if config.getoption("--long"):
+        return
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes: `make test-long` runs it"))
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from collectors import dialects, facts
+from collectors.kafka_settings import Kafka
 from leverwatch import config
 from leverwatch.access_settings import Access, Identity, Link, Price, Registry, Tls, Token
 from leverwatch.config import Alerts, Serve, SqlConfig, StoreConfig, variables
@@ -31,7 +32,7 @@ def test_every_variable_stands_on_the_page() -> None:
     assert [name for name in variables() if f"`{name}`" not in made] == []
 
 
-@pytest.mark.parametrize("kind", [Serve, StoreConfig, SqlConfig, Alerts, Access, Tls, Identity, Registry, Token, Link, Price])
+@pytest.mark.parametrize("kind", [Serve, StoreConfig, Kafka, SqlConfig, Alerts, Access, Tls, Identity, Registry, Token, Link, Price])
 def test_every_key_says_what_it_means(kind: type[msgspec.Struct]) -> None:
     assert [field.name for field in msgspec.structs.fields(kind) if not _meaning(field.type)] == []
 
