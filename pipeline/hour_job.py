@@ -38,7 +38,7 @@ def work(lake: Lake, hour: datetime, rules: Rules, cutoff: datetime) -> Told:
         LakeError: the lake cannot be read or written.
     """
     began_s = time.process_time()
-    made = hours.made(hour, raw(lake, hour), rules, cutoff)
+    made = hours.made(hour, raw(lake, hour, rules), rules, cutoff)
     cells = lake_cells.long(made.cells)
     frames = {"quarantine": made.quarantine, "suspicions": made.suspicions, "sampling": made.sampling, **cells}
     for table in MADE:
@@ -48,10 +48,14 @@ def work(lake: Lake, hour: datetime, rules: Rules, cutoff: datetime) -> Told:
     return Told(hour, made.requests.num_rows, _settled(made), time.process_time() - began_s)
 
 
-def raw(lake: Lake, hour: datetime) -> Raw:
-    """What the lake has around an hour, each row once."""
+def raw(lake: Lake, hour: datetime, rules: Rules) -> Raw:
+    """What the lake has around an hour, each row once. Its spans, which take the most memory, are let go once requests are made of them."""
+    spans = hour_spans.spans(lake, hour)
+    spoken = spans.select(hours.SPOKEN).filter(pl.col("role") == "engine")
+    requests, quarantine = hours.assembled(spans, hour_spans.imported(lake, hour), rules.edges)
+    del spans
     samples = lake_taking.once("samples", lake.read("samples", None, hour - BEFORE, hour + HOUR + hour_spans.AROUND))
-    return Raw(hour_spans.spans(lake, hour), hour_spans.imported(lake, hour), samples)
+    return Raw(requests, quarantine, spoken, samples)
 
 
 def as_rows(table: str, frame: pl.DataFrame) -> pa.Table:

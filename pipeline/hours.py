@@ -23,15 +23,17 @@ from queries.lake_tables import columns
 
 HOUR, BLOCK = timedelta(hours=1), timedelta(seconds=BLOCK_S)
 SAMPLED_LATE = timedelta(seconds=sampling.WINDOW_S / 2)
+SPOKEN = ("replica", "role", "span_id", "started_at", "ended_at")
 _GONE_ON = ("trap", "upstream", "replica", "column", "severity")
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """What is known around an hour: spans as `assemble` reads them, imported requests, and rows of `samples`."""
+    """What is known around an hour: its requests and those beside them, assembled; engines' spans (columns SPOKEN), and `samples`."""
 
-    spans: pl.DataFrame
-    imported: pl.DataFrame
+    requests: pl.DataFrame
+    quarantine: pl.DataFrame
+    spoken: pl.DataFrame
     samples: pa.Table
 
 
@@ -54,24 +56,32 @@ class Made:
     cells: list[Cells] = field(default_factory=list)
 
 
+def assembled(spans: pl.DataFrame, loaded: pl.DataFrame, edges: segments.Edges) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """(the requests of these spans and imported requests as `settling.take` gives them, by their start; rows of `quarantine`)."""
+    found = _assembled(spans, edges)
+    taken, odd = imported.finished(settling.paired(loaded), edges)
+    requests = pl.concat([_stored(rows(found.requests)), _stored(rows(taken))], how="vertical_relaxed").sort("started_at", "request_id")
+    return requests, pl.concat([found.quarantine, odd], how="diagonal_relaxed")
+
+
 def made(hour: datetime, raw: Raw, rules: Rules, cutoff: datetime) -> Made:
     """The requests that began within the hour, those that began by `cutoff` settled, as they would be in a store."""
-    found = _assembled(raw.spans, rules.edges)
-    taken, odd = imported.finished(settling.paired(raw.imported), rules.edges)
-    requests = pl.concat([_stored(rows(found.requests)), _stored(rows(taken))], how="vertical_relaxed").sort("started_at", "request_id")
-    windows = _windows(hour, raw, cutoff)
-    blocks = list(_settled(requests, raw.samples, windows, rules, (hour - BLOCK, min(hour + HOUR, cutoff + timedelta(microseconds=1)))))
-    inside = [one for since, one in blocks if since >= hour]
-    done = pl.concat([requests.clear(), *(one.requests for one in inside)])
-    rest = requests.filter(_within(hour)).join(done.select(settling.KEY), on=settling.KEY, how="anti")
-    quarantine = [found.quarantine, odd, *(one.checked.quarantine for one in inside)]
-    quarantine += [settle.in_no_cell(one.unmeasured) for one in inside if len(one.unmeasured)]
+    windows, until = _windows(hour, raw, cutoff), min(hour + HOUR, cutoff + timedelta(microseconds=1))
+    done, quarantine, suspected, cells = [columns("requests").empty_table()], [raw.quarantine], [], []
+    for since, block in _settled(raw, windows, rules, (hour - BLOCK, until)):
+        if since < hour:
+            continue
+        done.append(_as_rows(block.requests))  # rows are a part of what a frame of them takes, and a block's frame goes here
+        quarantine += [block.checked.quarantine, *([settle.in_no_cell(block.unmeasured)] if len(block.unmeasured) else [])]
+        suspected.append((since, block.checked.suspicions))
+        cells += block.sums
+    rest = raw.requests.filter(_within(hour) & (pl.col("started_at") >= until))
     return Made(
-        conformed(rows(pl.concat([done, rest])), columns("requests")),
+        pa.concat_tables([*done, _as_rows(rest)]),
         pl.concat(quarantine, how="diagonal_relaxed").filter(_within(hour)),
-        _prolonged([(since, one.checked.suspicions) for since, one in blocks if since >= hour]),
+        _prolonged(suspected),
         windows.filter(pl.col("window_started_at") >= hour),
-        [sums for one in inside for sums in one.sums],
+        cells,
     )
 
 
@@ -112,25 +122,33 @@ def _windows(hour: datetime, raw: Raw, cutoff: datetime) -> pl.DataFrame:
     counted = over_rows.answered("sampling_counted", {"samples": raw.samples}, asked)
     if counted.is_empty():
         return pl.DataFrame(schema=sampling.SCHEMA)
-    near = raw.spans.select("replica", "role", "span_id", "started_at", "ended_at")
-    return sampling.sampled(over_rows.answered("sampling_spans", {"sampling_windows": counted, "near_spans": near}))
+    return sampling.sampled(over_rows.answered("sampling_spans", {"sampling_windows": counted, "near_spans": raw.spoken}))
 
 
-def _settled(
-    requests: pl.DataFrame, samples: pa.Table, windows: pl.DataFrame, rules: Rules, period: tuple[datetime, datetime]
-) -> Iterator[tuple[datetime, settle.Settled]]:
+def _settled(raw: Raw, windows: pl.DataFrame, rules: Rules, period: tuple[datetime, datetime]) -> Iterator[tuple[datetime, settle.Settled]]:
     """(the start of a block, its requests settled), block by block in order."""
     since, until = period
     asked = {"since": since - surroundings.FIRST, "until": until + HOUR}
-    said = over_rows.answered("settle_samples", {"samples": samples}, asked)
-    due = requests.filter((pl.col("started_at") >= since) & (pl.col("started_at") < until))
-    others, sums = requests.select(surroundings.AROUND), pl.DataFrame(schema=SUMS)
-    for (block,), some in due.group_by(pl.col("started_at").dt.truncate(f"{BLOCK_S}s"), maintain_order=True):
+    said = over_rows.answered("settle_samples", {"samples": raw.samples}, asked)
+    others, sums, began = raw.requests.select(surroundings.AROUND), pl.DataFrame(schema=SUMS), pl.col("started_at")
+    for block in _blocks(raw.requests, since, until):
+        some = raw.requests.filter((began >= block) & (began < min(block + BLOCK, until)))
         others = others.join(some.select(settling.KEY), on=settling.KEY, how="anti")
         found = settle.settled(some, _known(some, others, said, windows, sums), rules.edges, rules.measured)
         others = pl.concat([others, found.requests.select(surroundings.AROUND)], how="vertical_relaxed")
         sums = found.checked.sums
         yield block, found
+
+
+def _blocks(requests: pl.DataFrame, since: datetime, until: datetime) -> list[datetime]:
+    """The starts of the blocks in which requests of a period began, in order."""
+    began = requests["started_at"].filter((requests["started_at"] >= since) & (requests["started_at"] < until))
+    blocks: list[datetime] = began.dt.truncate(f"{BLOCK_S}s").unique().sort().to_list()
+    return blocks
+
+
+def _as_rows(requests: pl.DataFrame) -> pa.Table:
+    return conformed(rows(requests), columns("requests"))
 
 
 def _known(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from queries import lake_files
+from queries import lake_files, part_writer
 from queries.lake_commits import RETENTION, AddedFile, Change, LakeError, LakeLog, StaleMarkError, added_file, told
 from queries.lake_files import LakeFile
 from queries.lake_rows import between, by_hour, conformed
@@ -206,13 +206,14 @@ class Lake:
     def _written(self, table: str, rows: pa.Table, names: Sequence[str] | None = None) -> list[AddedFile]:
         """Writes rows into new files, one an hour. A table without a time has one partition, which `names` names."""
         fitted = conformed(rows, columns(table))
+        fitted = part_writer.packed(fitted) if table == "spans" else fitted
         parts = dict(by_hour(fitted, known(table).time)) if rows.num_rows else {}
         if names is not None:
             parts = _of_named(table, parts, names)
         return [self._file(table, hour, part) for hour, part in parts.items()]
 
     def _file(self, table: str, hour: str, rows: pa.Table, *, is_tidy: bool = False) -> AddedFile:
-        return added_file(self._log(table).place, table, hour, rows, lake_files.as_parquet(rows), is_tidy=is_tidy)
+        return added_file(self._log(table).place, table, hour, rows, lake_files.as_parquet(rows, known(table).time), is_tidy=is_tidy)
 
     def _listed(self, table: str, newest: DeltaTable) -> list[LakeFile]:
         return listed_files(newest, self._log(table).place.uri, known(table).time)

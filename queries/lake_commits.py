@@ -125,10 +125,18 @@ class LakeLog:
         return table
 
     def _made(self) -> None:
-        from deltalake import DeltaTable, Schema
-
+        """Makes the table where there is none; another may do so at the same moment."""
         if self._table is not None or self.newest() is not None:
             return
+        try:
+            self._make()
+        except LakeError:
+            if self.newest() is None:
+                raise
+
+    def _make(self) -> None:
+        from deltalake import DeltaTable, Schema
+
         schema = Schema.from_arrow(pa.schema([*columns(self._name), pa.field(HOUR, pa.string())]))
         with told(self.place.uri):
             if self.place.folder is not None:

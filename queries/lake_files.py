@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-COMPRESSION_LEVEL = 3
+from queries import part_writer
+
 TIDY = "tidy-"  # how the name of a file begins that others were merged into
 
 
@@ -89,10 +90,14 @@ class TablePlace:
         _sync(self.folder / "_delta_log")
 
 
-def as_parquet(rows: pa.Table) -> pa.Buffer:
-    """The rows as a Parquet file, in memory."""
+def as_parquet(rows: pa.Table, time: str | None) -> pa.Buffer:
+    """The rows as a Parquet file, in memory, written as parts are; readers may skip row groups by `time`."""
+    encodings, with_dictionary = part_writer.encodings_of(rows.schema)
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd", compression_level=COMPRESSION_LEVEL, store_schema=False)
+    pq.write_table(
+        rows, sink, row_group_size=part_writer.ROWS_A_GROUP, compression="zstd", compression_level=part_writer.ZSTD_LEVEL,
+        use_dictionary=with_dictionary, column_encoding=encodings, write_statistics=[time] if time else False, store_schema=False,
+    )  # fmt: skip
     return sink.getvalue()
 
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import duckdb
 import pyarrow as pa
 
+from queries import part_writer
 from queries.lake import Lake
 from queries.lake_rows import conformed
 from queries.lake_tables import columns, hour_name, known
@@ -87,7 +88,8 @@ class Contents:
         whole = " + ".join(f'coalesce(sum("{one.name}"::hugeint), 0)' for one in shape if pa.types.is_integer(one.type)) or "0"
         real = " + ".join(f'coalesce(fsum("{one.name}"), 0)' for one in shape if pa.types.is_floating(one.type)) or "0.0"
         digest = "0" if table in SOURCES else "coalesce(sum(hash(moved)::hugeint), 0)"
-        self._connection.register("moved", conformed(rows, shape))
+        fitted = conformed(rows, shape)
+        self._connection.register("moved", part_writer.packed(fitted) if table == "spans" else fitted)
         try:
             row = self._connection.execute(f"select count(*), {whole}, {real}, {digest} from moved").fetchall()[0]
         finally:

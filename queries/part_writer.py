@@ -56,7 +56,7 @@ def write_sorted(path: Path, chunks: Iterable[pa.Table]) -> tuple[Path, int]:
 @contextmanager
 def opened(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
     """A file that takes tables of a schema; one that fails on the way is deleted."""
-    encodings, with_dictionary = _encodings(schema)
+    encodings, with_dictionary = encodings_of(schema)
     moments = [name for name in schema.names if name in MOMENTS]  # what questions narrow down by; statistics of ids would tell nothing
     options = {"compression": "zstd", "compression_level": ZSTD_LEVEL, "write_statistics": moments}
     try:
@@ -122,7 +122,7 @@ def _named(path: Path, schema: pa.Schema) -> Path:
     return path.rename(path.with_name(f"{head}-{hashlib.blake2b(said.encode(), digest_size=4).hexdigest()}-{number}{path.suffix}"))
 
 
-def _encodings(schema: pa.Schema) -> tuple[dict[str, str], list[str]]:
+def encodings_of(schema: pa.Schema) -> tuple[dict[str, str], list[str]]:
     """How columns without a dictionary are written, by their path in the file, and which have one."""
     encodings, with_dictionary = {}, []
     for path, kind in _leaves(schema):

@@ -28,7 +28,7 @@ from queries.lake import Lake
 HOUR = datetime(2026, 3, 2, 7, tzinfo=UTC)
 NOW = HOUR + timedelta(hours=2)
 MINUTE = timedelta(minutes=1)
-BEFORE = timedelta(minutes=12, milliseconds=758)  # a pair then has a leg on either side of the hour's edge
+BEFORE = timedelta(minutes=6, milliseconds=2278)  # a pair then has a leg on either side of the hour's edge
 SENDER = "10.0.0.1"
 
 

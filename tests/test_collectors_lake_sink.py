@@ -91,6 +91,8 @@ def test_a_lake_holds_the_rows_that_the_embedded_store_makes_of_the_same_bodies(
         relation, keys = TABLES[table].relation, TABLES[table].key or ("signal",)
         embedded = sorted(store.rows(f"select * from {relation}"), key=lambda row: str([row[key] for key in keys]))
         held = sorted(lake.read(table).to_pylist(maps_as_pydicts="strict"), key=lambda row: str([row[key] for key in keys]))
+        for row in (*held, *embedded):
+            row.pop("joins_by_request_id", None)  # a mark that a file has, and hot rows have not
         assert [_plain(row) for row in held] == [_plain(row) for row in embedded]
     spool.close()
     loader.close()

@@ -46,7 +46,7 @@ class Both:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """A fleet around an hour's edge: every fifth body is sent twice, and one body of spans comes last of all."""
     folder = tmp_path_factory.mktemp("both")
-    said = worlds.fleet(25)
+    said = worlds.fleet(14)
     late = next(place for place, one in enumerate(said) if one.signal == "traces" and one.received_at > HOUR)
     said = [*said[:late], *said[late + 1 :], *(worlds.Said(one.signal, one.content, NOW) for one in said[::5]), said[late]]
     alone = EngineRoom(folder / "alone", Config(), clock=lambda: NOW)
@@ -67,8 +67,8 @@ def same(one: pl.DataFrame, other: pl.DataFrame, keys: list[str]) -> None:
 
 def test_requests_of_a_lake_are_those_of_one_process(both: Both) -> None:
     mine = both.alone.store.frame("select * from requests")
-    assert len(mine.filter(pl.col("started_at") < HOUR)) > 500
-    assert len(mine.filter(pl.col("started_at") >= HOUR)) > 500
+    assert len(mine.filter(pl.col("started_at") < HOUR)) > 200
+    assert len(mine.filter(pl.col("started_at") >= HOUR)) > 200
     same(mine, pl.DataFrame(both.lake.read("requests")), ["started_at", "request_id"])
 
 
@@ -140,8 +140,9 @@ def test_an_hour_that_is_made_again_is_the_same(both: Both) -> None:
 
 
 def test_a_lever_that_was_compared_elsewhere_goes_on_from_what_the_lake_keeps(both: Both) -> None:
-    effects = both.lake.version("effects")
-    done = work_tasks.lever(worlds.work(both.folder / "lake", both.folder / "elsewhere"), "speculation", HOUR + 12 * MINUTE)
+    effects, mark = both.lake.version("effects"), work_plan.last(both.lake).mark
+    assert mark is not None
+    done = work_tasks.lever(worlds.work(both.folder / "lake", both.folder / "elsewhere"), "speculation", mark)
     assert (done.effects, both.lake.version("effects")) == (0, effects)
 
 
@@ -171,9 +172,8 @@ def ray() -> Iterator[Cluster]:
     cluster.close()
 
 
-def test_a_worker_that_is_killed_half_way_changes_nothing_in_the_result(both: Both, ray: Cluster, tmp_path: Path) -> None:
-    said = worlds.fleet(25)
-    lake = worlds.collected(tmp_path / "lake", said)
+def test_a_worker_that_is_killed_half_way_changes_nothing_in_the_result(ray: Cluster, tmp_path: Path) -> None:
+    lake = worlds.collected(tmp_path / "lake", worlds.fleet(4, 2 * MINUTE))
     there, mark = worlds.work(tmp_path / "lake", tmp_path / "kept"), tmp_path / "was-killed"
 
     def killed_once(work: work_tasks.Work, hour: datetime, cutoff: datetime) -> object:
@@ -196,8 +196,13 @@ def test_a_worker_that_is_killed_half_way_changes_nothing_in_the_result(both: Bo
     outcomes = list(ray.run(killed_once, [(there, hour, work_plan.NEVER) for hour in hours]))
     assert mark.exists()
     assert [one.error for one in outcomes] == ["", ""]
-    same(pl.DataFrame(both.lake.read("requests")), pl.DataFrame(lake.read("requests")), ["started_at", "request_id"])
-    same(pl.DataFrame(both.lake.read("cells")), pl.DataFrame(lake.read("cells")), CELL)
+    tables = {"requests": ["started_at", "request_id"], "cells": CELL, "cell_histograms": CELL}
+    made = {table: pl.DataFrame(lake.read(table)) for table in tables}
+    assert len(made["requests"].filter(pl.col("started_at") >= HOUR)) > 50
+    for hour in hours:
+        work_tasks.hour(there, hour, work_plan.NEVER)
+    for table, keys in tables.items():
+        same(pl.DataFrame(lake.read(table)), made[table], keys)
 
 
 def test_a_task_that_fails_is_told_and_holds_up_no_other(ray: Cluster) -> None:

@@ -163,11 +163,13 @@ def test_a_mark_moves_in_the_commit_of_its_rows_and_never_twice_to_the_same_plac
     assert read(lake) == [HOUR]
 
 
-def test_of_many_writers_at_once_each_row_is_stored_once(tmp_path: Path) -> None:
+def test_of_many_writers_at_once_each_row_is_stored_once_also_where_each_would_make_the_table(tmp_path: Path) -> None:
     lakes = [Lake.open(str(tmp_path)) for _ in range(4)]
     versions: list[int] = []
+    start = threading.Barrier(4)
 
     def write(lake: Lake, number: int) -> None:
+        start.wait()
         versions.extend(lake.append("lever_settings", settings(HOUR + minutes(10 * number + step))) for step in range(5))
 
     threads = [threading.Thread(target=write, args=(lake, number)) for number, lake in enumerate(lakes)]
