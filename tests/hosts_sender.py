@@ -1,7 +1,7 @@
 """Addresses of collectors and numbers of spans in, exports that are sent until each is acknowledged out: run on a host of its own.
 
-`python hosts_sender.py START_S FIRST COUNT LIMIT_S URL...` tells how many were refused or lost on the way, and ends with 1 where time ran
-out.
+`python hosts_sender.py START_S FIRST COUNT LIMIT_S URL...` says `not acknowledged` at the first that is refused or lost, at its end how
+many were, and ends with 1 where time ran out.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ def main(start_s: int, first: int, count: int, limit_s: float, urls: list[str]) 
         content = export(start_s, number)
         while not _is_taken(f"{next(turns)}/v1/traces", content):
             failed += 1
+            if failed == 1:
+                sys.stdout.write("not acknowledged\n")
+                sys.stdout.flush()
             if time.monotonic() > until:
                 return 1
             time.sleep(0.2)
