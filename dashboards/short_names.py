@@ -12,7 +12,8 @@ def told_apart(names: Sequence[str], most: int, between: str = " · ") -> list[s
 
     What is longer even so is cut in its middle: a name's beginning and its end tell more than its middle.
     """
-    parts = [name.split(between) for name in names]
+    split = [name.split(between) for name in names]
+    parts = [[*one, *[""] * (max(map(len, split)) - len(one))] for one in split]
     left_out: set[int] = set()
     while any(len(name) > most for name in _joined(parts, left_out, between)):
         place = _needless(parts, left_out)
@@ -24,11 +25,10 @@ def told_apart(names: Sequence[str], most: int, between: str = " · ") -> list[s
 
 def _needless(parts: Sequence[Sequence[str]], left_out: set[int]) -> int | None:
     """The place whose parts are least missed: as many names differ without it, and it has the fewest values; the first goes last."""
-    places = range(min(map(len, parts)) if len({len(one) for one in parts}) == 1 else 0)
     distinct = len({tuple(one) for one in parts})
     if distinct < 2:
         return None
-    found = []
+    places, found = range(len(parts[0])), []
     for place in places:
         without = left_out | {place}
         kept = {tuple(part for n, part in enumerate(one) if n not in without) for one in parts}
@@ -44,7 +44,7 @@ def _joined(parts: Sequence[Sequence[str]], left_out: set[int], between: str) ->
         kept: list[str] = []
         for place, part in enumerate(one):
             if place not in left_out:
-                kept.append(part)
+                kept += [part] if part else []
             elif not kept or kept[-1] != ELLIPSIS:
                 kept.append(ELLIPSIS)
         found.append(between.join(kept))
