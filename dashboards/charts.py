@@ -105,9 +105,7 @@ def interval(key: str, title: str, band: Sequence[GainPoint], turns: Sequence[Ma
     rows = [{"t": _iso(t), **_clipped(held[t] if known is not None else (None, None, None))} for t, known in times]
     cut = [t for t, values in held.items() if any(v is not None and abs(v) > CLIP for v in values)]
     names = {"decided": [one for one in turns if one.is_decision], "dated": [one for one in turns if not one.is_decision]}
-    marks: dict[str, list[dict[str, Any]]] = {
-        name: [{"t": _iso(one.at), "text": one.text} for one in listed] for name, listed in names.items()
-    }
+    marks: dict[str, list[dict[str, Any]]] = {name: [_marked(one, period) for one in listed] for name, listed in names.items()}
     marks |= {"clipped": [{"t": _iso(at), "y": 100 * CLIP} for at in cut[:1]]}
     drawing = filled(_interval_spec(), json.dumps({"rows": rows, "zero": [{"y": 0}], "period": period.rows, **marks}))
     said = f"{note} Clipped at \N{PLUS-MINUS SIGN}{theme.percent(CLIP)} in {len(cut)} of {len(held)} points." if cut else note
@@ -160,8 +158,16 @@ def _interval_spec() -> str:
 def _marks(name: str, color: str, y_px: int) -> Any:
     """A rule at each mark, and beside it what was then."""
     marks = _chart(name).encode(x=_time())
-    rules = marks.mark_rule(color=color, strokeDash=[4, 3], strokeWidth=1.5)
-    return rules + marks.mark_text(color=color, align="right", dx=-4, y=y_px, fontWeight="bold").encode(text="text:N")
+    shown = marks.mark_rule(color=color, strokeDash=[4, 3], strokeWidth=1.5)
+    shown += marks.mark_text(color=color, align="right", dx=-4, y=y_px, fontWeight="bold").encode(text="left:N")
+    return shown + marks.mark_text(color=color, align="left", dx=4, y=y_px, fontWeight="bold").encode(text="right:N")
+
+
+def _marked(one: Mark, period: Period) -> dict[str, str]:
+    """A mark's row: its words stand behind a decision and before what it dates from, unless the chart ends there."""
+    place = (one.at - period.since) / (period.until - period.since)
+    side = "right" if place < (0.7 if one.is_decision else 0.3) else "left"
+    return {"t": _iso(one.at), "left": "", "right": "", side: one.text}
 
 
 def _whole_period() -> Any:

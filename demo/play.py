@@ -76,8 +76,8 @@ def play(
     """Sends the plan's history, then goes on, `speed` times as fast as the clock, until `stop` is set.
 
     `endpoint` is a gRPC address. What happens while the history is being sent belongs to the life after it. In life `show` is given each
-    replica's page of metrics, to be scraped; without it samples are sent as in the history. `sleep` defaults to waiting for `stop`. Raises
-    SendError when the receiver stays away, unless `stop` was set meanwhile.
+    replica's page of metrics, to be scraped; without it, and of what happened before the first was shown, samples are sent as in the
+    history. `sleep` defaults to waiting for `stop`. Raises SendError when the receiver stays away, unless `stop` was set meanwhile.
     """
     wait, began_s, now_ns = sleep or stop.wait, clock(), unix_ns(plan.now)
     with Sender(endpoint, give_up=stop.is_set, clock=clock, sleep=wait) as sender:
@@ -86,10 +86,12 @@ def play(
             _history(run, plan, say, clock)
             if not stop.is_set():
                 say(f"history sent in {clock() - began_s:.0f} s: {run.played}; life goes on at {speed:g} times its speed")
+            is_shown = False
             while not stop.is_set():
-                run.catch_up(now_ns + int((clock() - began_s) * speed * NS), scraped=show is None)
+                run.catch_up(now_ns + int((clock() - began_s) * speed * NS), scraped=not is_shown)
                 if show is not None:
                     show(run.pages)
+                    is_shown = True
                 wait(TICK_S)
         except SendError:
             if not stop.is_set():

@@ -14,7 +14,16 @@ def test_names_that_fit_stay_as_they_are() -> None:
 
 
 def test_what_all_share_is_left_out_first() -> None:
-    assert told_apart(LONG, 40) == ["… 512-2047 tokens in", "… 2048-8191 tokens in"]
+    assert told_apart(LONG, 40) == ["chat-70b · … · 512-2047 tokens in · …", "chat-70b · … · 2048-8191 tokens in · …"]
+    assert told_apart(LONG, 30)[0] == "… · 512-2047 tokens in · …"
+    assert told_apart(LONG, 60)[0] == "chat-70b · … · 512-2047 tokens in · temperature 0.3-0.8"
+
+
+def test_of_parts_that_differ_those_that_are_not_needed_go_and_the_first_stays_longest() -> None:
+    names = [*LONG, "code-13b · l40s · tp1 · 2048-8191 tokens in · temperature <0.3"]
+    cut = ["chat-70b · … · 512-2047 tokens in · …", "chat-70b · … · 2048-8191 tokens in · …", "code-13b · … · 2048-8191 tokens in · …"]
+    assert told_apart(names, 45) == cut
+    assert told_apart([*names[:2], "standardized"], 45) == [*cut[:2], "standardized · …"]
 
 
 def test_a_name_alone_keeps_its_beginning_and_its_end() -> None:

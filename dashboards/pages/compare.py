@@ -60,7 +60,7 @@ def draw(asked: Asked) -> str:
         own=[row for row in listed if row.is_by_nature],
         others=[row for row in listed if not row.tells and not row.is_by_nature],
         mixed=compare_rows.mixed(listed),
-        pooled=compare_forms.pooled(chosen, values) if not answer else "",
+        pooled=compare_forms.pooled(chosen, values),
         sizes=_sizes(listed),
         as_of=theme.clock(answer.compared.answered_at, asked.now) if answer and answer.compared.answered_at else "",
     )

@@ -47,7 +47,7 @@ def draw(asked: Asked) -> str:
         stored=f"{stored_at:%H:%M:%S} UTC",
         is_loading=is_loading(newest_at, health_problems.seen_at(told), now),
         newest=theme.age((now - newest_at).total_seconds()) if newest_at else "no data",
-        ledger=_halves(health_rows.ledger(told["ledger"]), lambda row: bool(row["gap"] or row["rejected"] or row["dropped"])),
+        ledger=_halves(health_rows.ledger(told["ledger"]), _is_lost),
         sums=health_rows.sums(told["ledger"]),
         senders=_halves(health_rows.senders(told["senders"], now), lambda row: bool(row["said"])),
         scrapes=_halves(health_rows.scrapes(told["scrapes"], now), lambda row: bool(row["is_failing"])),
@@ -63,6 +63,11 @@ def draw(asked: Asked) -> str:
         state=state,
         deploys=_deploys(asked, now),
     )
+
+
+def _is_lost(row: Told) -> bool:
+    """Whether a row of the ledger needs a look; of scrapes that failed their target tells, in another table."""
+    return bool(row["gap"] or (row["signal"] != "scrapes" and (row["rejected"] or row["dropped"])))
 
 
 def _halves(rows: Sequence[Told], is_wrong: Callable[[Told], bool]) -> dict[str, Sequence[Told]]:
