@@ -14,7 +14,8 @@ from pipeline import jobs
 from queries.data_errors import is_fatal
 
 MUCH_BYTES = 8 * 1024 * 1024  # of backlog: no round is put off, and rounds do what is urgent
-JUDGING = frozenset(("load", "assemble", "settle", "compare", "take", "judge"))  # where one of them fails, nothing is judged
+JUDGING = frozenset(("load", "assemble", "settle", "compare", "judge"))  # where one of them fails, nothing is judged
+JUDGING_LAKE = frozenset(("take", "judge"))  # the same on a lake, where the others are done elsewhere
 URGENT, BEHIND_S = ("load", "assemble"), 2.0  # the other jobs then run this often
 PAUSE_S = 0.75  # between rounds, so that exports that come one by one share the transactions of a round
 
@@ -86,7 +87,7 @@ class Worker:
 
     def _hand_over(self) -> int:
         mark = jobs.watermark(self._room.store)
-        if "judge" in self._ran and self._ran >= JUDGING & {name for name, _ in self._room.steps()}:
+        if self._ran >= JUDGING or self._ran >= JUDGING_LAKE:
             self._couriers.note_judging(Judging(self._room.clock(), mark))
         if mark is None:
             return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,13 +20,15 @@ from leverwatch import work_plan, work_tasks
 from leverwatch.cli import main
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
+from leverwatch.lake_reading import LakeReading
 from leverwatch.lake_room import LakeRoom
 from leverwatch.work_plan import Last
-from leverwatch.work_pool import Cluster, Here
+from leverwatch.work_pool import Cluster, Here, Outcome
 from leverwatch.working import Working
 from pipeline import lake_cells, lake_compare
 from pipeline.hour_spans import AROUND
 from queries.lake import Lake
+from queries.store import Store
 
 CELL = [*lake_cells.SERIES, "metric"]
 ONE_HOUR = timedelta(hours=1)
@@ -266,6 +268,31 @@ def test_the_watermark_is_that_of_the_senders_that_still_speak(tmp_path: Path) -
     assert plan.mark == ended
     assert plan.cutoff == ended - timedelta(seconds=120)
     assert work_plan.plan(lake, Last(), said[-1].received_at + timedelta(minutes=4)).cutoff == work_plan.NEVER
+
+
+def test_a_server_says_where_nobody_works_on_its_lake_and_which_task_failed(tmp_path: Path) -> None:
+    lake = worlds.collected(tmp_path / "lake", [one for one in worlds.fleet(1) if one.signal == "traces"])
+    store = Store(tmp_path / "store")
+    try:
+        reading = LakeReading(store, worlds.config_of(tmp_path / "lake").store)
+        reading.take(NOW)
+        assert "no round of `leverwatch work`" in reading.problem
+        failing = Working(worlds.work(tmp_path / "lake", tmp_path / "kept"), Failing(), lambda: NOW)
+        assert failing.once(is_last=True).failed == {(HOUR - ONE_HOUR).isoformat(): "it cannot be"}
+        reading.hurry()
+        reading.take(NOW)
+        assert "it cannot be" in reading.problem
+        assert work_plan.plan(lake, work_plan.last(lake), NOW).hours == (HOUR - ONE_HOUR,)
+    finally:
+        store.close()
+
+
+class Failing(Here):
+    """A pool in which every hour fails."""
+
+    def run(self, function: object, tasks: Sequence[tuple[object, ...]]) -> Iterator[Outcome]:
+        if function is work_tasks.hour:
+            yield from (Outcome(task, error="it cannot be") for task in tasks)
 
 
 def test_nothing_is_loaded_into_a_folder_that_follows_a_lake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
