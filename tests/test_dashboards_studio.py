@@ -39,9 +39,9 @@ def points(n: float, text: str = "x") -> str:
 
 @pytest.fixture(scope="module")
 def narrow() -> Iterator[Studio]:
-    """A studio of one process with little time, little memory, and few places."""
+    """A studio of one process with few drawings and one place, patient with a busy machine."""
     easel = EaselLimits(drawing_s=3.0, drawings=5)
-    opened = Studio(StudioLimits(easels=1, downloads=1, easel=easel))
+    opened = Studio(StudioLimits(easels=1, page_s=60.0, downloads=1, easel=easel))
     yield opened
     opened.close()
 
@@ -70,6 +70,11 @@ def test_a_figure_that_hangs_is_stopped_and_costs_the_others_of_its_page_nothing
     assert wrong.why.startswith("it cannot be drawn: ")
     assert ">after<" in (after.svg or "")
     assert narrow.page([points(2, "hung")])[0].why == hung.why  # it is not tried again at once
+
+
+def test_figures_for_which_a_page_has_no_time_left_say_so() -> None:
+    (drawn,) = Studio(StudioLimits(page_s=0.0)).page([points(2)])
+    assert (drawn.svg, drawn.why) == (None, "what was drawn before it took the 0 s that a page may take")
 
 
 def test_a_process_that_ends_by_itself_is_followed_by_a_fresh_one(narrow: Studio) -> None:
