@@ -261,7 +261,14 @@ def serving(sandbox: Sandbox, studio: Studio, house: House | None = None, more: 
     app = FastAPI(docs_url=None, redoc_url=None)
     for routes in (router(StoreReader(store), sandbox, lambda: NOW, studio, house), *more):
         app.include_router(routes)
-    server = uvicorn.Server(uvicorn.Config(Headed(app), port=0, log_level="warning"))
+    with listening(Headed(app)) as address:
+        yield address
+
+
+@contextmanager
+def listening(application: Any) -> Iterator[str]:
+    """The address on loopback at which an application answers."""
+    server = uvicorn.Server(uvicorn.Config(application, port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:

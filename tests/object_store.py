@@ -1,4 +1,4 @@
-"""An S3-compatible server in a process of its own for tests: in this one its threads would wait for the lock of a caller."""
+"""An S3-compatible server, moto's, in a process of its own: in a test's its threads would wait for the lock that a caller holds."""
 
 from __future__ import annotations
 

@@ -59,19 +59,6 @@ def test_the_page_is_whole_at_both_widths_in_light_and_dark(
             _assert_drawn(chart.screenshot())
 
 
-def test_every_link_of_the_first_two_pages_leads_somewhere(browser: Browser, address: str) -> None:
-    page = browser.new_page()
-    found = set()
-    for path in ("/", "/segment"):
-        page.goto(address + path)
-        found |= set(page.locator("a[href]").evaluate_all("links => links.map(link => link.href.split('#')[0])"))
-    elsewhere = ("/compare", "/lever", "/sql", "/api/flips", "/figure/")  # pages of their own tests, and routes of other packages
-    led = [url for url in sorted(found) if not url.removeprefix(address).startswith(elsewhere)]
-    assert len(led) > 10
-    assert [url for url in led if page.request.get(url).status != 200] == []
-    page.close()
-
-
 def test_on_a_phone_the_pages_fold_out_of_the_menu_without_script(browser: Browser, address: str) -> None:
     context = browser.new_context(java_script_enabled=False, viewport={"width": 390, "height": 800})
     page = context.new_page()
