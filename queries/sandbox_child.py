@@ -29,13 +29,17 @@ class TooLargeError(ValueError):
     """The answer is larger than the output limit."""
 
 
+FAULTS = (duckdb.Error, MemoryError, RecursionError, ValueError, OSError, pa.ArrowException)  # OSError: a stream of rows that breaks off
+OUT_OF_MEMORY = "Out of Memory Error"
+
+
 def main() -> None:
     """Reads the job, answers it, ends."""
     try:
         job = json.load(sys.stdin.buffer)
         _limit(job)
         columns, table = _answer(_open(job), job)
-    except (duckdb.Error, MemoryError, RecursionError, ValueError, pa.ArrowException) as error:
+    except FAULTS as error:
         _send(sys.stdout.buffer, {"error": _told(error)})
     else:
         _send(sys.stdout.buffer, {"columns": columns}, table)
@@ -134,7 +138,7 @@ def _told(error: Exception) -> dict[str, str]:
     message = str(error).strip() or type(error).__name__
     if isinstance(error, TooLargeError):
         return {"code": "too_large", "message": message, "hint": "ask for fewer columns, a lower limit, or aggregate"}
-    if isinstance(error, (duckdb.OutOfMemoryException, MemoryError, pa.ArrowMemoryError)):
+    if isinstance(error, (duckdb.OutOfMemoryException, MemoryError, pa.ArrowMemoryError)) or OUT_OF_MEMORY in message:
         return {"code": "memory_limit", "message": message.splitlines()[0], "hint": MEMORY_HINT}
     if isinstance(error, statements.StatementError):
         return {"code": "refused", "message": message, "hint": f"taken: {statements.TAKEN}"}

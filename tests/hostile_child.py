@@ -11,7 +11,6 @@ import sys
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 from queries import sandbox_child
 
@@ -30,7 +29,7 @@ def _answered(connection: duckdb.DuckDBPyConnection, job: dict[str, Any]) -> lis
     try:
         _, table = sandbox_child._answer(connection, job)
         return ["answered", str(table.slice(0, 3).to_pylist())[:2000]]
-    except (duckdb.Error, MemoryError, RecursionError, ValueError, pa.ArrowException) as error:
+    except sandbox_child.FAULTS as error:
         told = sandbox_child._told(error)
         return [told["code"], told["message"][:2000]]
     finally:

@@ -23,6 +23,7 @@ VALUES = {
     "SMALLINT": "7",
     "UBIGINT": "7",
     "DOUBLE": "0.5",
+    "BLOB": "'x'::blob",
     "BOOLEAN": "true",
     "TIMESTAMP WITH TIME ZONE": "timestamptz '2026-11-29 10:30:00+00'",
     "MAP(VARCHAR, VARCHAR)": "map {'k': 'v'}",
