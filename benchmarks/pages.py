@@ -36,7 +36,7 @@ ADDRESSES = (
     "/metrics",
     "/api/verdicts",
     "/api/effects?lever=speculation",
-    "/api/report?by=model&metrics=ttft_s&source=cells",
+    "/api/report?by=model&metrics=ttft_s&from=cells",
 )
 SEGMENT_KEYS = ("model", "hardware", "topology", "input_bucket")
 

@@ -16,9 +16,10 @@ from collectors.recorded import Body
 from demo import scenarios
 from demo.fleet import Fleet
 from demo.telemetry import Telemetry
-from leverwatch.engine_room import NEVER, EngineRoom
+from leverwatch.engine_room import EngineRoom
 from leverwatch.loading import Here
 from leverwatch.local import Local
+from leverwatch.rounds import NEVER
 from pipeline import cell_store, settle
 from pipeline.fresh import rows
 from pipeline.measure import BLOCK_S

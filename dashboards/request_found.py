@@ -16,7 +16,7 @@ from queries.report import moment
 NEAR = timedelta(hours=1)  # around a time that the link names
 FIRST = timedelta(hours=24)  # what is looked through before everything is
 AROUND = timedelta(minutes=5)  # of a request, in which its spans lie
-SEGMENT_OF = timedelta(minutes=15)  # before and behind it, whose requests are its company
+SEGMENT_OF = timedelta(minutes=5)  # before and behind it, whose requests are its company
 EXAMPLES_OF, EXAMPLES = timedelta(hours=1), 5
 DEFAULT_SINCE = "1h"  # what is listed of a longer period is its last hour
 LONGEST_ID = 300
