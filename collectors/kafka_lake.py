@@ -60,6 +60,7 @@ class KafkaLake:
             for piece in self._pieces(messages, answers):
                 self._store(piece, answers)
         except LakeError as error:
+            self._reader.forget()
             self._marks.clear()  # another may have moved them, or our own commit stands although its answer was lost
             busy = Answer(str(error), RETRY_AFTER_S)
             return [answers.get(message, busy) for message in messages]

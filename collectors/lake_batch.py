@@ -40,6 +40,17 @@ class LakeReader:
         Raises:
             ValueError and others: a record holds what no row can be made of.
         """
+        try:
+            return self._read(records, refused, notes)
+        except BaseException:
+            self.forget()
+            raise
+
+    def forget(self) -> None:
+        """Nothing that was read lately is sure to stand in the lake: settings of levers are rows again when they are next said."""
+        self._settings = SettingsSaid()
+
+    def _read(self, records: list[Record], refused: dict[int, str], notes: list[Note]) -> LakeBatch:
         batch = LakeBatch()
         for note in notes:
             batch.tallies.add(note)

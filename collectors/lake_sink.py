@@ -1,7 +1,7 @@
 """Bodies in, rows in a lake out: a body is acknowledged once the commit stands that holds it. Nothing is kept on this machine.
 
 Bodies that wait are taken together: one commit a table about every `interval_s`; where nothing came for so long, the next body is committed
-at once. The ledger's rows are committed last, with the marks of the bodies: what has no marks there is to be taken as not stored.
+at once. The ledger's rows are committed last.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import logging
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 from collectors import decode
 from collectors.door import items_of
 from collectors.entry import UnsoundBodyError
 from collectors.lake_batch import LakeBatch, LakeReader
-from collectors.ledger import Note, Tallies
+from collectors.ledger import Note, Tallies, drained
 from collectors.load import DATA_FAULTS
 from collectors.load_batch import BATCH_LIMIT_SPANS, UNSOUND
 from collectors.sink import SinkFullError
@@ -30,7 +30,6 @@ from queries.lake_commits import LakeError
 log = logging.getLogger("leverwatch")
 LEDGER = "ingest_entries"
 NOWHERE = Position(0, 0)  # a lake's records have no place in a spool
-NO_MARKS: Mapping[str, int] = {}
 COUNTED = ("stored", "rejected", "dropped")
 NOTES_WAIT_S = 10.0  # at most, where nothing else is to be stored
 CANNOT = "body cannot be loaded"
@@ -48,7 +47,6 @@ class Pace:
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     record: Record
-    marks: Mapping[str, int]
     done: Future[None]
 
 
@@ -85,10 +83,8 @@ class LakeSink:
         self._thread = threading.Thread(target=self._write_forever, name="lake", daemon=True)
         self._thread.start()
 
-    def append(
-        self, signal: str, sender: str, received_unix_nano: int, body: bytes, counts: bytes = b"", marks: Mapping[str, int] = NO_MARKS
-    ) -> Future[None]:
-        """Takes one body; the future is done once it is in the lake, and its marks with it.
+    def append(self, signal: str, sender: str, received_unix_nano: int, body: bytes, counts: bytes = b"") -> Future[None]:
+        """Takes one body; the future is done once it is in the lake.
 
         It fails with an UnsoundBodyError where no row can be made of the body, with a LakeError where the lake cannot be written.
 
@@ -103,7 +99,7 @@ class LakeSink:
                 msg = "the collector is stopping" if self._is_closed else self._full()
                 raise SinkFullError(msg)
             self._waiting_bytes += len(body)
-            self._waiting.append(_Waiting(record, marks, done))
+            self._waiting.append(_Waiting(record, done))
             self._changed.notify()
         return done
 
@@ -177,7 +173,7 @@ class LakeSink:
 
     def _store_told(self, batch: list[_Waiting]) -> None:
         """Stores a batch and tells each body's sender what became of it; of a batch that cannot be read each body is tried alone."""
-        notes = self._take_notes()
+        notes = drained(self._notes)
         started_s = self._clock_s()
         try:
             read = self._reader.read([one.record for one in batch], _too_large(batch), notes)
@@ -187,9 +183,10 @@ class LakeSink:
             return
         read_s = self._clock_s() - started_s
         try:
-            self._commit(read, _newest_marks(batch))
+            self._commit(read)
         except LakeError as error:
             self._put_back(notes)
+            self._reader.forget()
             self._failed(batch, error)
             return
         self.problem = ""
@@ -211,12 +208,12 @@ class LakeSink:
             self._notes.put(Note(record.sender, record.signal, record.received_unix_nano, reason, items))
             one.done.set_exception(UnsoundBodyError(f"{reason}: {error}", reason))
 
-    def _commit(self, read: LakeBatch, marks: Mapping[str, int]) -> None:
+    def _commit(self, read: LakeBatch) -> None:
         """Commits the rows of every table, beside each other, then the ledger's."""
         for done in [self._commits.submit(self._lake.append, table, rows) for table, rows in read.tables.items()]:
             done.result()
-        if len(read.tallies) or marks:
-            self._lake.append(LEDGER, read.tallies.rows(), marks)
+        if len(read.tallies):
+            self._lake.append(LEDGER, read.tallies.rows())
 
     def _failed(self, batch: list[_Waiting], error: LakeError) -> None:
         if self.problem != str(error):
@@ -226,14 +223,6 @@ class LakeSink:
         for one in batch:
             if not one.done.done():
                 one.done.set_exception(error)
-
-    def _take_notes(self) -> list[Note]:
-        notes: list[Note] = []
-        try:
-            while True:
-                notes.append(self._notes.get_nowait())
-        except Empty:
-            return notes
 
     def _put_back(self, notes: list[Note]) -> None:
         for note in notes:
@@ -250,12 +239,3 @@ def _too_large(batch: list[_Waiting]) -> dict[int, str]:
             if reason:
                 refused[number] = reason
     return refused
-
-
-def _newest_marks(batch: list[_Waiting]) -> dict[str, int]:
-    """The marks as the last of the bodies that move each leave them."""
-    marks: dict[str, int] = {}
-    for one in batch:
-        for name, version in one.marks.items():
-            marks[name] = max(version, marks.get(name, version))
-    return marks

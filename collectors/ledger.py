@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +26,15 @@ class Note:
     reason: str
     count: int = 1
     is_dropped: bool = False
+
+
+def drained(notes: SimpleQueue[Note]) -> list[Note]:
+    """The notes that wait, taken out."""
+    found: list[Note] = []
+    with suppress(Empty):
+        while True:
+            found.append(notes.get_nowait())
+    return found
 
 
 @dataclass(slots=True)

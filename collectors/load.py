@@ -7,7 +7,7 @@ import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 import polars as pl
 import pyarrow as pa
@@ -16,7 +16,7 @@ from collectors import decode, load_evaluations, load_imported, set_aside
 from collectors.deployed import Deployed
 from collectors.door import items_of
 from collectors.fresh import Fresh
-from collectors.ledger import Note, Tallies
+from collectors.ledger import Note, Tallies, drained
 from collectors.load_batch import Batch, Sorted, next_batch, sorted_out
 from collectors.load_samples import SampleBatch, SampleLoader
 from collectors.load_spans import SpanBatch, SpanLoader
@@ -132,7 +132,7 @@ class Loader:
             ahead[1].exception()  # it has to end before anything else is prepared
 
     def _store_noted(self, ready: _Ready) -> None:
-        notes = self._take_notes()
+        notes = drained(self._notes)
         try:
             self._store_ready(ready, notes)
         except BaseException:
@@ -207,11 +207,3 @@ class Loader:
                 transaction.insert("ingest_entries", tallies.rows())
         if handed is not None:
             self.fresh.append(handed)
-
-    def _take_notes(self) -> list[Note]:
-        notes: list[Note] = []
-        try:
-            while True:
-                notes.append(self._notes.get_nowait())
-        except Empty:
-            return notes

@@ -17,13 +17,6 @@ from queries.migrating import SchemaError
 from queries.store import Store, StoreError
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path)
-    yield opened
-    opened.close()
-
-
 @pytest.fixture(scope="module")
 def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     """A store that nothing is written to: what a question is bound to is rolled back, and to make one a question takes half a minute."""
