@@ -50,7 +50,8 @@ def with_counts(requests: pl.DataFrame, samples: pl.DataFrame, around: pl.DataFr
 
     Cached and evicted tokens go by a request's prompt tokens, at the rate of the interval between two samples that holds its admission;
     what is counted while decoding by its output tokens after the first, at the rate of its decode window. `samples` as `series.counted`
-    gives them; `around` may have the arms and models of others that ran beside these. Whole numbers: sums over requests in order are kept.
+    gives them; `around` may have the arms and models of others that ran beside these. Whole numbers: sums over a replica's
+    requests in order are kept.
     """
     signals = set(samples.filter(pl.col("kind") == "counter")["signal"].unique())
     by_prompt, by_output = (
@@ -77,7 +78,7 @@ def with_counts(requests: pl.DataFrame, samples: pl.DataFrame, around: pl.DataFr
         for share in by_output:
             found[share.column] = _whole(_rated(rows, rows.grown(counted[share.signal]), tokens), rows, requests, share, mixed)
     if "accepted_tokens" in found and "draft_tokens" in found:
-        found["accepted_tokens"] = _within(found["accepted_tokens"], found["draft_tokens"])
+        found["accepted_tokens"] = _within(found["accepted_tokens"], found["draft_tokens"], requests["replica"])
     return requests.with_columns(requests[name].fill_null(values) for name, values in found.items())
 
 
@@ -107,7 +108,7 @@ def _rated(rows: Exposed, grown: Reals, per: Reals) -> Reals:
 
 
 def _whole(exact: Reals, rows: Exposed, requests: pl.DataFrame, share: Share, mixed: Mapping[str, Ints]) -> pl.Series:
-    """Whole numbers whose sums are those of the exact ones, of the requests of replicas where they can be told.
+    """Whole numbers, of the requests of replicas where they can be told.
 
     They cannot where a request carries any of the kind, nor where arms of a lever that changes it run beside each other: a rate would give
     both the same, and their difference would be none. So it is with models that share a replica.
@@ -115,12 +116,25 @@ def _whole(exact: Reals, rows: Exposed, requests: pl.DataFrame, share: Share, mi
     carries = requests.select(pl.any_horizontal(pl.col(name).is_not_null() for name in share.kin)).to_series().to_numpy()
     untold = [np.unique(rows.places[carries[rows.numbers]]), *(mixed[name] for name in (MODELS, *share.levers) if name in mixed)]
     taken = ~np.isnan(exact) & ~np.isin(rows.places, np.concatenate(untold))
-    first = zlib.crc32(str(requests["request_id"][0]).encode()) / 2**32  # where rounding begins, so that rare counts are not lost
-    sums = np.floor(np.cumsum(np.minimum(exact[taken], MOST)) + first).astype(np.int64)
     values = np.zeros(len(requests), np.int64)
     known = np.zeros(len(requests), np.bool_)
-    values[rows.numbers[taken]], known[rows.numbers[taken]] = np.diff(sums, prepend=0), True
+    numbers = rows.numbers[taken]
+    values[numbers], known[numbers] = _rounded(exact[taken], rows.places[taken], requests["request_id"][numbers]), True
     return pl.Series(share.column, values).zip_with(pl.Series(known), pl.Series([None], dtype=pl.Int64).new_from_index(0, len(values)))
+
+
+def _rounded(exact: Reals, places: Ints, names: pl.Series) -> Ints:
+    """Whole numbers whose sums are those of the exact ones, on each place by itself: what is settled beside it changes nothing.
+
+    The name of a place's first says where its rounding begins, so that rare counts are not lost.
+    """
+    told = pl.DataFrame({"place": places, "exact": np.minimum(exact, MOST), "name": names})
+    firsts = told.group_by("place").agg(pl.col("name").first())
+    begins = [zlib.crc32(name.encode()) / 2**32 for name in firsts["name"].to_list()]
+    told = told.join(firsts.select("place", pl.Series("begin", begins, pl.Float64)), on="place", how="left", maintain_order="left")
+    sums = told.select("place", (pl.col("exact").cum_sum().over("place") + pl.col("begin")).floor().cast(pl.Int64).alias("sum"))
+    found: Ints = sums.select(pl.col("sum").diff().over("place").fill_null(pl.col("sum")))["sum"].to_numpy()
+    return found
 
 
 def _mixed(seen: pl.DataFrame, replicas: pl.Series, levers: Iterable[str]) -> dict[str, Ints]:
@@ -144,12 +158,12 @@ def _of_several_models(frames: Sequence[pl.DataFrame], replicas: pl.Series) -> I
     return np.flatnonzero(replicas.is_in(models.filter(pl.col("model") > 1)["replica"].implode()).to_numpy())
 
 
-def _within(accepted: pl.Series, draft: pl.Series) -> pl.Series:
-    """No more accepted than drafted: what rounding gave to a request that had no draft for it goes to one that has."""
+def _within(accepted: pl.Series, draft: pl.Series, replica: pl.Series) -> pl.Series:
+    """No more accepted than drafted: what rounding gave to a request that had no draft for it goes to one of its replica that has."""
     excess = (accepted - draft).clip(lower_bound=0).fill_null(0)
-    left = int(excess.sum())
-    if not left:
+    if not int(excess.sum()):
         return accepted
-    kept = accepted - excess
-    has_room = (draft > kept).fill_null(False)
-    return kept + (has_room & (has_room.cast(pl.Int64).cum_sum() <= left)).cast(pl.Int64)
+    told = pl.DataFrame({"replica": replica, "kept": accepted - excess, "draft": draft, "excess": excess})
+    has_room = (pl.col("draft") > pl.col("kept")).fill_null(value=False)
+    is_given = has_room & (has_room.cast(pl.Int64).cum_sum() <= pl.col("excess").sum()).over("replica")
+    return told.select(pl.col("kept") + is_given.cast(pl.Int64))["kept"]
