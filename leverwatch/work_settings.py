@@ -39,4 +39,5 @@ def work_of(config: Config, folder: Path) -> Work:
         holdouts=tuple(stated(config.holdouts)),
         kept=str(folder / KEPT),
         memory_limit=config.store.memory_limit,
+        part_spans=config.store.part_spans,
     )

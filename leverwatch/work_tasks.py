@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from pipeline import hour_job, hours, lake_compare, measure, segments
+from pipeline import hour_job, hour_parts, hours, lake_compare, measure, segments
 from pipeline import metrics as metric_rows
 from pipeline.arm_split import Holdout
 from pipeline.hour_job import Told
+from pipeline.hour_parts import Added, Made, Read, Shared, Whole
 from pipeline.lake_compare import Asked, Compared
 from pipeline.premise_evidence import Watched
 from pipeline.schedule_rows import Period
@@ -36,6 +37,7 @@ class Work:
     holdouts: tuple[Holdout, ...] = ()
     kept: str = ""
     memory_limit: str = "2GB"
+    part_spans: int = 2_000_000
 
     def lake(self) -> Lake:
         """The lake, opened once a process."""
@@ -44,8 +46,22 @@ class Work:
 
 def hour(work: Work, moment: datetime, cutoff: datetime) -> Told:
     """Makes an hour anew. Raises LakeError."""
-    measured = functools.partial(measure.cells, by_tenant=work.by_tenant, metrics=metric_rows.with_slo(work.slo))
-    return hour_job.work(work.lake(), moment, hours.Rules(work.edges, measured), cutoff)
+    return hour_job.work(work.lake(), moment, _rules(work), cutoff)
+
+
+def link(work: Work, moment: datetime, parts: int) -> Whole:
+    """What has to be known of an hour before it is read in parts. Raises LakeError."""
+    return hour_parts.link(work.lake(), moment, parts)
+
+
+def read(work: Work, whole: Whole, part: int, cutoff: datetime) -> Read:
+    """Makes requests of a part of an hour. Raises LakeError."""
+    return hour_parts.read(work.lake(), whole, part, _rules(work), cutoff)
+
+
+def settle(work: Work, shared: Shared, number: int, cutoff: datetime) -> Made:
+    """Settles a share of an hour. Raises LakeError."""
+    return hour_parts.settle(work.lake(), shared, number, _rules(work), cutoff)
 
 
 def lever(work: Work, name: str, mark: datetime) -> Compared:
@@ -71,6 +87,15 @@ def levers_of(lake: Lake, moments: Sequence[datetime]) -> set[str]:
     files = [file for moment in moments for file in lake.files("cells", moment, moment + hours.HOUR)]
     found = set(lake.read("cells", ["lever"], files=files)["lever"].unique().to_pylist()) if files else set()
     return (found | lake_compare.levers(lake)) - {measure.ALL_REQUESTS}
+
+
+def add(work: Work, moment: datetime, done: Sequence[Made]) -> Added:
+    """Adds up the cells that shares of an hour have in common. Raises LakeError."""
+    return hour_parts.add(work.lake(), moment, done)
+
+
+def _rules(work: Work) -> hours.Rules:
+    return hours.Rules(work.edges, functools.partial(measure.cells, by_tenant=work.by_tenant, metrics=metric_rows.with_slo(work.slo)))
 
 
 def _kept(folder: Path, memory_limit: str) -> Store | None:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from leverwatch import work_plan, work_tasks, work_upkeep
+from leverwatch.work_hours import Hours
 from leverwatch.work_plan import Plan
 from leverwatch.work_pool import Pool
 from leverwatch.work_tasks import Work
@@ -90,8 +91,14 @@ class Working:
         return done
 
     def _hours(self, plan: Plan, done: Round) -> None:
-        tasks = [(self.work, hour, plan.cutoff) for hour in plan.hours]
-        for one in self._each(work_tasks.hour, tasks, done, lambda task: task[1].isoformat()):
+        def count(cpu_s: float) -> None:
+            done.tasks, done.tasks_cpu_s = done.tasks + 1, done.tasks_cpu_s + cpu_s
+
+        def fail(name: str, error: str) -> None:
+            done.tasks += 1
+            self._fail(done, name, error)
+
+        for one in Hours(self.work, self.pool, plan.cutoff, fail, count).made(plan.hours):
             done.requests += one.requests
             self.say(f"hour {one.hour:%Y-%m-%dT%H}: {one.requests:,} requests, {one.settled:,} settled")
 
@@ -125,11 +132,14 @@ class Working:
         for outcome in self.pool.run(function, tasks):
             done.tasks += 1
             if outcome.error:
-                done.failed[name(outcome.task)] = outcome.error
-                self.say(f"{name(outcome.task)} failed and is tried again in the next round: {outcome.error}")
+                self._fail(done, name(outcome.task), outcome.error)
             else:
                 done.tasks_cpu_s += outcome.answer.cpu_s
                 yield outcome.answer
+
+    def _fail(self, done: Round, name: str, error: str) -> None:
+        done.failed[name] = error
+        self.say(f"{name} failed and is tried again in the next round: {error}")
 
     def _row(self, done: Round) -> pa.Table:
         row = {

@@ -39,13 +39,17 @@ def work(lake: Lake, hour: datetime, rules: Rules, cutoff: datetime) -> Told:
     """
     began_s = time.process_time()
     made = hours.made(hour, raw(lake, hour, rules), rules, cutoff)
-    cells = lake_cells.long(made.cells)
-    frames = {"quarantine": made.quarantine, "suspicions": made.suspicions, "sampling": made.sampling, **cells}
-    for table in MADE:
-        rows = made.requests if table == "requests" else as_rows(table, frames[table])
+    for table, rows in tables(made).items():
         if rows.num_rows or lake.files(table, hour, hour + HOUR):
             lake.replace(table, rows, [hour])
-    return Told(hour, made.requests.num_rows, _settled(made), time.process_time() - began_s)
+    return Told(hour, made.requests.num_rows, settled(made), time.process_time() - began_s)
+
+
+def tables(made: Made) -> dict[str, pa.Table]:
+    """The rows of each table of MADE, in its order."""
+    cells = lake_cells.long(made.cells)
+    frames = {"quarantine": made.quarantine, "suspicions": made.suspicions, "sampling": made.sampling, **cells}
+    return {table: made.requests if table == "requests" else as_rows(table, frames[table]) for table in MADE}
 
 
 def raw(lake: Lake, hour: datetime, rules: Rules) -> Raw:
@@ -65,5 +69,6 @@ def as_rows(table: str, frame: pl.DataFrame) -> pa.Table:
     return conformed(frame.to_arrow(compat_level=pl.CompatLevel.oldest()), columns(table))
 
 
-def _settled(made: Made) -> int:
+def settled(made: Made) -> int:
+    """How many of an hour's requests are settled."""
     return int(pa.compute.sum(made.requests["is_settled"]).as_py() or 0)

@@ -6,7 +6,7 @@ gets the same rows. Requests are settled by the block, the block before the hour
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -24,6 +24,7 @@ from queries.lake_tables import columns
 HOUR, BLOCK = timedelta(hours=1), timedelta(seconds=BLOCK_S)
 SAMPLED_LATE = timedelta(seconds=sampling.WINDOW_S / 2)
 SPOKEN = ("replica", "role", "span_id", "started_at", "ended_at")
+Spans = Mapping[datetime, tuple[datetime, datetime]]
 _GONE_ON = ("trap", "upstream", "replica", "column", "severity")
 
 
@@ -60,29 +61,46 @@ def assembled(spans: pl.DataFrame, loaded: pl.DataFrame, edges: segments.Edges) 
     """(the requests of these spans and imported requests as `settling.take` gives them, by their start; rows of `quarantine`)."""
     found = _assembled(spans, edges)
     taken, odd = imported.finished(settling.paired(loaded), edges)
-    requests = pl.concat([_stored(rows(found.requests)), _stored(rows(taken))], how="vertical_relaxed").sort("started_at", "request_id")
+    requests = pl.concat([as_stored(rows(found.requests)), as_stored(rows(taken))], how="vertical_relaxed").sort("started_at", "request_id")
     return requests, pl.concat([found.quarantine, odd], how="diagonal_relaxed")
 
 
-def made(hour: datetime, raw: Raw, rules: Rules, cutoff: datetime) -> Made:
-    """The requests that began within the hour, those that began by `cutoff` settled, as they would be in a store."""
-    windows, until = _windows(hour, raw, cutoff), min(hour + HOUR, cutoff + timedelta(microseconds=1))
+def made(hour: datetime, raw: Raw, rules: Rules, cutoff: datetime, spans_of: Spans | None = None) -> Made:
+    """The requests that began within the hour, those that began by `cutoff` settled, as they would be in a store.
+
+    Where `raw` is a share of an hour, `spans_of` says how long each block of the whole hour lasted (`block_spans`).
+    """
+    windows, until = _windows(hour, raw, cutoff), settled_until(hour, cutoff)
+    lasted = block_spans(raw.requests, hour, until) if spans_of is None else spans_of
     done, quarantine, suspected, cells = [columns("requests").empty_table()], [raw.quarantine], [], []
-    for since, block in _settled(raw, windows, rules, (hour - BLOCK, until)):
+    for since, block in _settled(raw, windows, rules, lasted, (hour - BLOCK, until)):
         if since < hour:
             continue
-        done.append(_as_rows(block.requests))  # rows are a part of what a frame of them takes, and a block's frame goes here
+        done.append(as_rows(block.requests))  # rows are a part of what a frame of them takes, and a block's frame goes here
         quarantine += [block.checked.quarantine, *([settle.in_no_cell(block.unmeasured)] if len(block.unmeasured) else [])]
         suspected.append((since, block.checked.suspicions))
         cells += block.sums
     rest = raw.requests.filter(_within(hour) & (pl.col("started_at") >= until))
     return Made(
-        pa.concat_tables([*done, _as_rows(rest)]),
+        pa.concat_tables([*done, as_rows(rest)]),
         pl.concat(quarantine, how="diagonal_relaxed").filter(_within(hour)),
         _prolonged(suspected),
         windows.filter(pl.col("window_started_at") >= hour),
         cells,
     )
+
+
+def settled_until(hour: datetime, cutoff: datetime) -> datetime:
+    """Before which moment the requests of an hour are settled."""
+    return min(hour + HOUR, cutoff + timedelta(microseconds=1))
+
+
+def block_spans(requests: pl.DataFrame, hour: datetime, until: datetime) -> Spans:
+    """When the first request of each block of an hour, and of the block before it, began, and the last of its requests ended."""
+    within = requests.filter((pl.col("started_at") >= hour - BLOCK) & (pl.col("started_at") < until))
+    block = pl.col("started_at").dt.truncate(f"{BLOCK_S}s").alias("block")
+    rows = within.group_by(block).agg(pl.col("started_at").min(), pl.col("ended_at").max()).iter_rows()
+    return {block: (since, last) for block, since, last in rows}
 
 
 def _assembled(spans: pl.DataFrame, edges: segments.Edges) -> assemble.Assembled:
@@ -106,7 +124,7 @@ def _left_out(spans: pl.DataFrame, nothing: assemble.Assembled, reason: str) -> 
     return assemble.Assembled(nothing.requests, told, nothing.open_keys)
 
 
-def _stored(requests: pa.Table) -> pl.DataFrame:
+def as_stored(requests: pa.Table) -> pl.DataFrame:
     """Assembled rows with every column of the table, as `settling.take` gives them."""
     frame: pl.DataFrame = pl.DataFrame(conformed(requests, columns("requests")))
     return settling.paired(frame).with_columns(pl.lit(False).alias("is_settled"))
@@ -125,37 +143,35 @@ def _windows(hour: datetime, raw: Raw, cutoff: datetime) -> pl.DataFrame:
     return sampling.sampled(over_rows.answered("sampling_spans", {"sampling_windows": counted, "near_spans": raw.spoken}))
 
 
-def _settled(raw: Raw, windows: pl.DataFrame, rules: Rules, period: tuple[datetime, datetime]) -> Iterator[tuple[datetime, settle.Settled]]:
+def _settled(
+    raw: Raw, windows: pl.DataFrame, rules: Rules, lasted: Spans, period: tuple[datetime, datetime]
+) -> Iterator[tuple[datetime, settle.Settled]]:
     """(the start of a block, its requests settled), block by block in order."""
     since, until = period
     asked = {"since": since - surroundings.FIRST, "until": until + HOUR}
     said = over_rows.answered("settle_samples", {"samples": raw.samples}, asked)
     others, sums, began = raw.requests.select(surroundings.AROUND), pl.DataFrame(schema=SUMS), pl.col("started_at")
-    for block in _blocks(raw.requests, since, until):
+    for block in sorted(lasted):
         some = raw.requests.filter((began >= block) & (began < min(block + BLOCK, until)))
+        if some.is_empty():
+            continue
         others = others.join(some.select(settling.KEY), on=settling.KEY, how="anti")
-        found = settle.settled(some, _known(some, others, said, windows, sums), rules.edges, rules.measured)
+        found = settle.settled(some, _known(lasted[block], others, said, windows, sums), rules.edges, rules.measured)
         others = pl.concat([others, found.requests.select(surroundings.AROUND)], how="vertical_relaxed")
         sums = found.checked.sums
         yield block, found
 
 
-def _blocks(requests: pl.DataFrame, since: datetime, until: datetime) -> list[datetime]:
-    """The starts of the blocks in which requests of a period began, in order."""
-    began = requests["started_at"].filter((requests["started_at"] >= since) & (requests["started_at"] < until))
-    blocks: list[datetime] = began.dt.truncate(f"{BLOCK_S}s").unique().sort().to_list()
-    return blocks
-
-
-def _as_rows(requests: pl.DataFrame) -> pa.Table:
+def as_rows(requests: pl.DataFrame) -> pa.Table:
+    """Requests as rows of the table."""
     return conformed(rows(requests), columns("requests"))
 
 
 def _known(
-    some: pl.DataFrame, others: pl.DataFrame, said: pl.DataFrame, windows: pl.DataFrame, sums: pl.DataFrame
+    lasted: tuple[datetime, datetime], others: pl.DataFrame, said: pl.DataFrame, windows: pl.DataFrame, sums: pl.DataFrame
 ) -> surroundings.Surroundings:
     """What is known around the requests of a block, as `surroundings.read` finds it in a store."""
-    since, until = some.select(pl.col("started_at").min(), pl.col("ended_at").max().alias("until")).row(0)
+    since, until = lasted
     first, last = since - surroundings.FIRST, until + surroundings.LAST
     return surroundings.Surroundings(
         others.filter((pl.col("started_at") <= until) & (pl.col("ended_at") >= since)),

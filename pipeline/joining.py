@@ -29,11 +29,11 @@ def groups_of(spans: pl.DataFrame) -> pl.DataFrame:
     tops, edges = heads["row"].to_numpy(), []
     if heads["trace_id"].n_unique() < len(heads):
         edges = [_same_key(legs), _siblings(heads)]
-    within = _components(tops, edges)
+    within = components(tops, edges)
     if legs.select(is_seeking().any()).item():
         named = pl.DataFrame({"top": tops, "within": within})
         edges.append(_across_traces(legs.join(named, on="top", maintain_order="left")))
-    return pl.DataFrame({"top": tops, "group": _components(tops, edges)})
+    return pl.DataFrame({"top": tops, "group": components(tops, edges)})
 
 
 def inferred_phases(spans: pl.DataFrame) -> pl.DataFrame:
@@ -176,8 +176,8 @@ def _no_edges() -> pl.DataFrame:
     return pl.DataFrame(schema={"one": pl.Int64, "other": pl.Int64})
 
 
-def _components(rows: Ints, edges: list[pl.DataFrame]) -> Ints:
-    """For each row the smallest row that it is linked with, over any number of links."""
+def components(rows: Ints, edges: list[pl.DataFrame]) -> Ints:
+    """For each of some rows, in order, the smallest row that it is linked with, over any number of links (`one`, `other`)."""
     linked = pl.concat([_no_edges(), *edges])
     if linked.is_empty():
         return rows

@@ -31,6 +31,15 @@ def long(cells: Sequence[Cells]) -> Mapping[str, pl.DataFrame]:
     return {kind: pl.concat(map(_named, cells, some)) if cells else pl.DataFrame() for kind, some in zip(KINDS, frames, strict=True)}
 
 
+def together(rows: Mapping[str, pl.DataFrame]) -> Mapping[str, pl.DataFrame]:
+    """Rows of `long` that several made of different requests, added up: no two of one cell and metric."""
+    place = [*SERIES, "metric"]
+    sums = rows["cells"].group_by(place).agg(pl.col(SUMS).sum())
+    apart = rows["cell_histograms"].explode("bins", "counts").group_by([*place, "bins"]).agg(pl.col("counts").sum())
+    bins = apart.sort("bins").group_by(place, maintain_order=True).agg("bins", "counts")
+    return {kind: some.select(rows[kind].columns) for kind, some in zip(KINDS, (sums, bins), strict=True)}
+
+
 def cells_of(rows: Mapping[str, pl.DataFrame]) -> Cells:
     """The same rows as cells again."""
     sums, bins = (rows[kind] for kind in KINDS)

@@ -7,7 +7,7 @@ Any number of processes may write at once, and nobody owns a file: a commit that
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from queries import lake_files, part_writer
 from queries.lake_commits import RETENTION, AddedFile, Change, LakeError, LakeLog, StaleMarkError, added_file, told
-from queries.lake_files import LakeFile
+from queries.lake_files import LakeFile, TablePlace
 from queries.lake_rows import between, by_hour, conformed
 from queries.lake_tables import HOUR, TIMELESS, columns, hour_end, hour_start, known, part_name
 
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Lake", "LakeError", "LakeFile", "StaleMarkError"]
 READERS = 8
+FEW_READERS = 2  # where files are read bit by bit, so that little is held at once
 NO_MARKS: Mapping[str, int] = {}
 Part = datetime | str
+Keep = Callable[[pa.Table], pa.Table]
 
 
 class Lake:
@@ -74,7 +76,24 @@ class Lake:
             StaleMarkError, LakeError: as `append`.
         """
         names = [part_name(hour) for hour in hours]
-        added = self._written(table, rows, names)
+        return self.put_in_place(table, self._written(table, rows, names), names, marks)
+
+    def written(self, table: str, rows: pa.Table, hour: datetime) -> list[AddedFile]:
+        """Writes rows of an hour into a file that no commit names yet: nobody reads it until `put_in_place` names it.
+
+        Raises:
+            ValueError: a row lies in another hour.
+            LakeError: the lake cannot be written.
+        """
+        return self._written(table, rows, [part_name(hour)])
+
+    def put_in_place(self, table: str, added: Sequence[AddedFile], hours: Sequence[Part], marks: Mapping[str, int] = NO_MARKS) -> int:
+        """Puts files that were written in the place of all that these hours hold, in one commit; gives the version.
+
+        Raises:
+            StaleMarkError, LakeError: as `append`.
+        """
+        names = [part_name(hour) for hour in hours]
         turns = [f"replace {name}" for name in names]  # two commits that move the same mark meet, also where neither removes a file
 
         def change(newest: DeltaTable) -> Change:
@@ -177,8 +196,11 @@ class Lake:
         since: datetime | None = None,
         until: datetime | None = None,
         files: Sequence[LakeFile] | None = None,
+        keep: Keep | None = None,
     ) -> pa.Table:
         """The rows of `[since, until)`, in no promised order; `files` reads these alone. Copies of one row are not told apart here.
+
+        With `keep`, which gives the rows to keep of some, files are read bit by bit: no more is held than what it keeps and a few bits.
 
         Raises:
             LakeError: a file cannot be read.
@@ -188,13 +210,33 @@ class Lake:
         needed = shape.names if time_column is None or time_column in shape.names else [*shape.names, time_column]
         filesystem = self._log(table).place.filesystem()
 
-        def taken(file: LakeFile) -> pa.Table:
-            rows = lake_files.read_file(filesystem, file.path, needed)
+        def fitted(rows: pa.Table) -> pa.Table:
             return conformed(rows if time_column is None else between(rows, time_column, since, until), shape)
 
+        def taken(file: LakeFile) -> pa.Table:
+            if keep is None:
+                return fitted(lake_files.read_file(filesystem, file.path, needed))
+            groups = lake_files.read_groups(filesystem, file.path, needed)
+            return pa.concat_tables([shape.empty_table(), *(keep(fitted(rows)) for rows in groups)])
+
         chosen = self.files(table, since, until) if files is None else files
-        with told(self._log(table).place.uri), ThreadPoolExecutor(READERS) as pool:
+        with told(self._log(table).place.uri), ThreadPoolExecutor(READERS if keep is None else FEW_READERS) as pool:
             return pa.concat_tables([shape.empty_table(), *pool.map(taken, chosen)])
+
+    def bits(self, table: str, columns: Sequence[str], since: datetime, until: datetime) -> Iterator[pa.Table]:
+        """The rows of the files that may hold some of `[since, until)`, a few at a time, as they stand: columns `a` and fields `a.b`.
+
+        Raises:
+            LakeError: a file cannot be read.
+        """
+        filesystem = self._log(table).place.filesystem()
+        with told(self._log(table).place.uri):
+            for file in self.files(table, since, until):
+                yield from lake_files.read_groups(filesystem, file.path, [*columns])
+
+    def place(self, table: str) -> TablePlace:
+        """Where a table lies."""
+        return self._log(table).place
 
     def _log(self, table: str) -> LakeLog:
         with self._lock:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -72,6 +72,15 @@ class TablePlace:
         with closing(stream):
             stream.write(content.to_pybytes())
 
+    def drop(self, path: str) -> None:
+        """Deletes a file that no commit names. Raises OSError."""
+        if self.folder is None:
+            from deltalake._internal import DeltaFileSystemHandler
+
+            DeltaFileSystemHandler(self.uri, dict(self.options)).delete_file(path)
+        else:
+            (self.folder / path).unlink(missing_ok=True)
+
     def filesystem(self) -> pafs.FileSystem:
         """The files below this table, to Arrow."""
         if self.folder is not None:
@@ -109,6 +118,16 @@ def read_file(filesystem: pafs.FileSystem, path: str, columns: list[str] | None)
         file = pq.ParquetFile(source)
         chosen = None if columns is None else [name for name in columns if name in file.schema_arrow.names]
         return file.read(chosen, use_threads=False)
+
+
+def read_groups(filesystem: pafs.FileSystem, path: str, columns: list[str], groups: Iterable[int] | None = None) -> Iterator[pa.Table]:
+    """One Parquet file's rows, a row group at a time, or these alone; `a.b` is the field `b` of a column, and what it lacks is left out."""
+    with filesystem.open_input_file(path) as source:
+        file = pq.ParquetFile(source)
+        there = set(file.schema_arrow.names)
+        chosen = [name for name in columns if name.partition(".")[0] in there]
+        for group in range(file.num_row_groups) if groups is None else groups:
+            yield file.read_row_group(group, chosen, use_threads=False)
 
 
 def table_place(uri: str, options: Mapping[str, str], table: str) -> TablePlace:
