@@ -1,7 +1,8 @@
 """The hours of a round in, each made anew by one task or, where it holds more than one is to read, by many, out.
 
-A large hour takes steps, and the hours of a round take each of them together: what links its traces, its parts read, its shares settled,
-the cells of no one replica added up, and, by whoever drives, one commit a table. An hour of which a task fails is left as it was.
+A large hour takes steps, and the hours of a round take each of them together: what links its traces, rows sorted by part, parts read,
+shares settled, the cells of no one replica added up, and, by whoever drives, one commit a table. An hour of which a task fails is left as
+it was.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import Any
 from leverwatch import work_tasks
 from leverwatch.work_pool import Pool
 from leverwatch.work_tasks import Work
-from pipeline import hour_parts
+from pipeline import hour_parts, hour_sorting
 from pipeline.hour_job import Told
-from pipeline.hour_parts import Made, Read, Shared, Whole
+from pipeline.hour_parts import Made, Read, Shared
+from pipeline.hour_sorting import Sorted, Whole
 from pipeline.hour_spans import HOUR
 from queries import lake_staging
 from queries.lake import Lake, LakeError
@@ -32,6 +34,7 @@ class _Large:
     hour: datetime
     parts: int
     whole: Whole | None = None
+    sources: list[Sorted] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     shared: Shared | None = None
     made: list[Made] = field(default_factory=list)
@@ -43,7 +46,7 @@ class _Large:
             msg = f"hour {self.hour.isoformat()} is shared out before it was read"
             raise ValueError(msg)
         most = -(-sum(read.requests.rows for read in self.reads) // self.parts)
-        self.shared = hour_parts.share(whole, self.reads, most)
+        self.shared = hour_parts.share(whole, self.sources, self.reads, most)
         return self.shared
 
 
@@ -74,7 +77,16 @@ class Hours:
         links = {hour: [(self.work, hour, one.parts)] for hour, one in large.items()}
         for hour, whole in self._each(work_tasks.link, links):
             large[hour].whole = whole
-        reads = {hour: [(self.work, one.whole, part, self.cutoff) for part in range(one.parts)] for hour, one in self._going(large)}
+        sorts = {
+            hour: [(self.work, one.whole, *group) for group in hour_sorting.groups(lake, hour, self.work.part_spans)]
+            for hour, one in self._going(large)
+        }
+        for hour, source in self._each(work_tasks.sort, sorts):
+            large[hour].sources.append(source)
+        reads = {
+            hour: [(self.work, one.whole, part, tuple(one.sources), self.cutoff) for part in range(one.parts)]
+            for hour, one in self._going(large)
+        }
         for hour, read in self._each(work_tasks.read, reads):
             large[hour].reads.append(read)
         shared = {hour: one.share() for hour, one in self._going(large)}
@@ -93,7 +105,7 @@ class Hours:
 
     def _drop(self, lake: Lake, large: Sequence[_Large]) -> None:
         """Deletes what tasks left for each other. What stays goes with the next cleaning of its table."""
-        staged = [file for one in large if one.whole for file in hour_parts.left(one.whole, one.reads, one.made)]
+        staged = [file for one in large if one.whole for file in hour_parts.left(one.whole, one.sources, one.reads, one.made)]
         with suppress(LakeError):
             lake_staging.drop(lake, staged)
 

@@ -10,16 +10,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from pipeline import hour_job, hour_parts, hours, lake_compare, measure, segments
+from pipeline import hour_job, hour_parts, hour_sorting, hours, lake_compare, measure, segments
 from pipeline import metrics as metric_rows
 from pipeline.arm_split import Holdout
 from pipeline.hour_job import Told
-from pipeline.hour_parts import Added, Made, Read, Shared, Whole
+from pipeline.hour_parts import Added, Made, Read, Shared
+from pipeline.hour_sorting import Sorted, Whole
 from pipeline.lake_compare import Asked, Compared
 from pipeline.premise_evidence import Watched
 from pipeline.schedule_rows import Period
 from pipeline.uncontrolled_job import Configured
 from queries.lake import Lake
+from queries.lake_files import LakeFile
 from queries.store import Store, StoreError
 
 
@@ -51,12 +53,17 @@ def hour(work: Work, moment: datetime, cutoff: datetime) -> Told:
 
 def link(work: Work, moment: datetime, parts: int) -> Whole:
     """What has to be known of an hour before it is read in parts. Raises LakeError."""
-    return hour_parts.link(work.lake(), moment, parts)
+    return hour_sorting.link(work.lake(), moment, parts)
 
 
-def read(work: Work, whole: Whole, part: int, cutoff: datetime) -> Read:
+def sort(work: Work, whole: Whole, table: str, files: Sequence[LakeFile]) -> Sorted:
+    """Sorts rows of some files by the part that asks for them. Raises LakeError."""
+    return hour_sorting.sort(work.lake(), whole, table, files)
+
+
+def read(work: Work, whole: Whole, part: int, sources: Sequence[Sorted], cutoff: datetime) -> Read:
     """Makes requests of a part of an hour. Raises LakeError."""
-    return hour_parts.read(work.lake(), whole, part, _rules(work), cutoff)
+    return hour_parts.read(work.lake(), whole, part, sources, _rules(work), cutoff)
 
 
 def settle(work: Work, shared: Shared, number: int, cutoff: datetime) -> Made:

@@ -18,7 +18,8 @@ from pipeline.hour_spans import FAR, HOUR
 from pipeline.joining import HEAD_ROLES, components
 from queries.lake import Lake
 
-COLUMNS = ("trace_id", "role", "started_at", "ended_at", "joins_by_request_id", "signals.request_id", "signals.join_key")
+IDS = ("trace_id", "role", "joins_by_request_id", "signals.request_id", "signals.join_key")
+SEEKING = ("started_at", "ended_at", "parent_span_id", "signals.phase", "signals.pool", "signals.samples_n", "signals.output_tokens")
 MOVED = pa.schema([("trace", pa.uint64()), ("part", pa.uint32())])
 _LINKS = {"trace": pl.UInt64, "key": pl.UInt64}
 
@@ -40,14 +41,18 @@ def linked(lake: Lake, hour: datetime, parts: int) -> Linked:
     Raises:
         LakeError: the lake cannot be read.
     """
+    files = lake.files("spans", hour - FAR, hour + HOUR + FAR)
     ends: list[datetime] = []
-    links = [pl.DataFrame(schema=_LINKS)]
-    for bit in lake.bits("spans", COLUMNS, hour - FAR, hour + HOUR + FAR):
+    sought = [pl.Series(dtype=pl.UInt64)]
+    for bit in lake.bits("spans", (*IDS, *SEEKING), files):
         spans: pl.DataFrame = pl.DataFrame(bit)
         end = spans.filter((pl.col("started_at") >= hour) & (pl.col("started_at") < hour + HOUR))["ended_at"].max()
         ends += [end] if isinstance(end, datetime) else []
-        links.append(_links(spans))
-    return Linked(max(ends, default=None), moved(pl.concat(links), parts))
+        sought.append(_links(spans, _may_seek())["key"].unique())
+    keys = pl.concat(sought).unique()
+    bits = lake.bits("spans", IDS, files) if len(keys) else ()
+    links = (_links(pl.DataFrame(bit)).filter(pl.col("key").is_in(keys.implode())) for bit in bits)
+    return Linked(max(ends, default=None), moved(pl.concat([pl.DataFrame(schema=_LINKS), *links]), parts))
 
 
 def moved(links: pl.DataFrame, parts: int) -> pa.Table:
@@ -80,13 +85,19 @@ def hashes(traces: pa.ChunkedArray) -> Hashes:
     return found
 
 
-def _links(spans: pl.DataFrame) -> pl.DataFrame:
-    """(trace, key), both hashes, of the ids that heads state (`joining.keys_of`)."""
-    told = spans.filter(pl.col("role").is_in(HEAD_ROLES)).select(
-        pl.col("trace_id").hash().alias("trace"), "joins_by_request_id", pl.col("signals").struct.unnest()
-    )
+def _links(spans: pl.DataFrame, which: pl.Expr | None = None) -> pl.DataFrame:
+    """(trace, key), both hashes, of the ids that heads, or these of them, state (`joining.keys_of`)."""
+    heads = pl.col("role").is_in(HEAD_ROLES) & (pl.lit(value=True) if which is None else which)
+    told = spans.unnest("signals").filter(heads).with_columns(pl.col("trace_id").hash().alias("trace"))
     own = pl.when("joins_by_request_id").then("request_id").otherwise("join_key").alias("join_key")
     keyed = told.with_columns(own).filter(pl.col("join_key").is_not_null())
     both = [keyed.select("trace", pl.col(name).hash().alias("key")) for name in ("join_key", "request_id")]
     named = [both[0], both[1].filter(keyed["request_id"].is_not_null())]
     return pl.concat(named).unique()
+
+
+def _may_seek() -> pl.Expr:
+    """Whether a head may ask for what another trace tells (`joining.is_seeking`), also by what spans above it say: rather too often."""
+    is_leg = pl.any_horizontal(pl.col("phase", "pool", "parent_span_id").is_not_null())
+    is_one_of_several = (pl.col("samples_n").fill_null(1) >= 2) | (pl.col("output_tokens") == 1).fill_null(value=False)
+    return (pl.col("role") != "engine") | is_leg | is_one_of_several

@@ -11,33 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline import hour_job, hour_links, hour_packing, hour_spans, hours, lake_cells
-from pipeline.hour_job import BEFORE, MADE, Told
+from pipeline import hour_job, hour_packing, hour_spans, hours, lake_cells
+from pipeline.hour_job import MADE, Told
+from pipeline.hour_sorting import BUCKETS, Sorted, Whole, apart, buckets, columns_of
 from pipeline.hours import HOUR, Raw, Rules, Spans
 from queries import lake_staging, lake_taking
-from queries.lake import Keep, Lake
+from queries.lake import Lake
 from queries.lake_commits import AddedFile
 from queries.lake_staging import Staged
+from queries.lake_tables import columns
 
-BUCKETS = 64  # of what a part leaves, so that a share reads little more than its own
 Files = Mapping[str, Sequence[AddedFile]]
 FIRST_SHARE = 0  # of replicas that no request names, and of what was set aside as it was read
-
-
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """An hour that is read in so many parts: when the last of its spans ends, and the traces that moved to another part."""
-
-    hour: datetime
-    parts: int
-    until: datetime | None
-    moved: Staged
-    cpu_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +50,7 @@ class Shared:
     count: int
     lasted: Spans
     reads: tuple[Read, ...]
+    sources: tuple[Sorted, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,35 +73,26 @@ class Added:
     cpu_s: float
 
 
-def link(lake: Lake, hour: datetime, parts: int) -> Whole:
-    """What has to be known of an hour before parts of it are read. Raises LakeError."""
-    began_s = time.process_time()
-    found = hour_links.linked(lake, hour, parts)
-    return Whole(hour, parts, found.until, lake_staging.put(lake, hour, [found.moved]), time.process_time() - began_s)
-
-
-def read(lake: Lake, whole: Whole, part: int, rules: Rules, cutoff: datetime) -> Read:
-    """Makes requests of one part of an hour's traces and of its imported requests. Raises LakeError."""
-    began_s, hour = time.process_time(), whole.hour
-    moved = lake_staging.get(lake, whole.moved, [0])
-    spans = hour_spans.spans(lake, hour, hour_spans.Part(_of_part("trace_id", whole, part, moved), whole.until))
+def read(lake: Lake, whole: Whole, part: int, sources: Sequence[Sorted], rules: Rules, cutoff: datetime) -> Read:
+    """Makes requests of one part of an hour's traces and of its imported requests, as they were sorted. Raises LakeError."""
+    began_s, hour, oldest = time.process_time(), whole.hour, pl.CompatLevel.oldest()
+    spans = hour_spans.of_rows(_gathered(lake, sources, "spans", [part]), hour, whole.until)
     spoken = spans.select(hours.SPOKEN).filter(pl.col("role") == "engine")
-    loaded = hour_spans.imported(lake, hour, _of_part("request_id", whole, part, hour_links.MOVED.empty_table()))
+    loaded = hour_spans.loaded(_gathered(lake, sources, "imported_requests", [part]))
     requests, quarantine = hours.assembled(spans, loaded, rules.edges)
     del spans
-    counts = hour_packing.counted(requests)
-    oldest = pl.CompatLevel.oldest()
+    homes = buckets(requests.select(hour_packing.home()).to_series())
     return Read(
-        lake_staging.put(lake, hour, _buckets(hours.as_rows(requests), requests.select(hour_packing.home()).to_series())),
-        lake_staging.put(lake, hour, _buckets(spoken.to_arrow(compat_level=oldest), spoken["replica"])),
+        lake_staging.put(lake, hour, apart(hours.as_rows(requests), homes, BUCKETS)),
+        lake_staging.put(lake, hour, apart(spoken.to_arrow(compat_level=oldest), buckets(spoken["replica"]), BUCKETS)),
         lake_staging.put(lake, hour, [hour_job.as_rows("quarantine", quarantine)]),
-        counts.to_arrow(compat_level=oldest),
+        hour_packing.counted(requests).to_arrow(compat_level=oldest),
         hours.block_spans(requests, hour, hours.settled_until(hour, cutoff)),
         time.process_time() - began_s,
     )
 
 
-def share(whole: Whole, reads: Sequence[Read], most: int) -> Shared:
+def share(whole: Whole, sources: Sequence[Sorted], reads: Sequence[Read], most: int) -> Shared:
     """Who is settled together, `most` requests a share, of all parts of an hour."""
     counts = pl.concat([pl.DataFrame(one.counts) for one in reads])
     shares = hour_packing.packed(counts, most)
@@ -120,7 +101,7 @@ def share(whole: Whole, reads: Sequence[Read], most: int) -> Shared:
         for block, (since, until) in one.lasted.items():
             first, last = lasted.get(block, (since, until))
             lasted[block] = min(since, first), max(until, last)
-    return Shared(whole.hour, shares, max(shares.values(), default=FIRST_SHARE) + 1, lasted, tuple(reads))
+    return Shared(whole.hour, shares, max(shares.values(), default=FIRST_SHARE) + 1, lasted, tuple(reads), tuple(sources))
 
 
 def settle(lake: Lake, shared: Shared, number: int, rules: Rules, cutoff: datetime) -> Made:
@@ -162,61 +143,41 @@ def _files(lake: Lake, hour: datetime, rows: Mapping[str, pa.Table]) -> Files:
     return {table: lake.written(table, some, hour) for table, some in rows.items() if some.num_rows}
 
 
-def left(whole: Whole, reads: Sequence[Read], done: Sequence[Made]) -> list[Staged]:
+def left(whole: Whole, sources: Sequence[Sorted], reads: Sequence[Read], done: Sequence[Made]) -> list[Staged]:
     """The files that tasks left for each other."""
     of_reads = [staged for one in reads for staged in (one.requests, one.spoken, one.quarantine)]
-    return [whole.moved, *of_reads, *(staged for one in done for staged in one.common.values())]
+    of_shares = [staged for one in done for staged in one.common.values()]
+    return [whole.moved, *(one.staged for one in sources), *of_reads, *of_shares]
 
 
 def _raw(lake: Lake, shared: Shared, number: int) -> Raw:
     homes = pl.Series([name for name, place in shared.shares.items() if place == number], dtype=pl.String)
-    requests = hours.as_stored(_gathered(lake, [one.requests for one in shared.reads], _places(homes)))
+    own = sorted(set(buckets(homes).tolist()))
+    wanted = range(BUCKETS) if number == FIRST_SHARE else own
+    requests = hours.as_stored(_together(lake, [one.requests for one in shared.reads], own))
     quarantine = [lake_staging.get(lake, one.quarantine, [0]) for one in shared.reads] if number == FIRST_SHARE else []
-    of_share = _of_share(shared, number)
-    wanted = range(BUCKETS) if number == FIRST_SHARE else _places(homes)
-    samples = lake.read("samples", None, shared.hour - BEFORE, shared.hour + HOUR + hour_spans.AROUND, keep=of_share)
     return Raw(
         requests.filter(hour_packing.home().is_in(homes.implode())).sort("started_at", "request_id"),
-        _frame(pa.concat_tables([shared.reads[0].quarantine.shape.empty_table(), *quarantine])),
-        _frame(of_share(_gathered(lake, [one.spoken for one in shared.reads], wanted))),
-        lake_taking.once("samples", samples),
+        _frame(pa.concat_tables([columns("quarantine").empty_table(), *quarantine])),
+        _frame(_of_share(_together(lake, [one.spoken for one in shared.reads], wanted), shared, number)),
+        lake_taking.once("samples", _of_share(_gathered(lake, shared.sources, "samples", wanted), shared, number)),
     )
 
 
-def _gathered(lake: Lake, staged: Sequence[Staged], buckets: Sequence[int]) -> pa.Table:
-    return pa.concat_tables([lake_staging.get(lake, one, buckets) for one in staged])
+def _gathered(lake: Lake, sources: Sequence[Sorted], table: str, parts: Sequence[int]) -> pa.Table:
+    """The rows of some parts of a table that was sorted."""
+    staged = [one.staged for one in sources if one.table == table]
+    return pa.concat_tables([columns_of(table).empty_table(), *(lake_staging.get(lake, one, parts) for one in staged)])
 
 
-def _of_part(column: str, whole: Whole, part: int, moved: pa.Table) -> Keep:
-    def keep(rows: pa.Table) -> pa.Table:
-        found = hour_links.parts_of(hour_links.hashes(rows[column]), moved, whole.parts) == part
-        return rows.filter(pa.array(found))
-
-    return keep
+def _together(lake: Lake, staged: Sequence[Staged], parts: Sequence[int]) -> pa.Table:
+    return pa.concat_tables([lake_staging.get(lake, one, parts) for one in staged])
 
 
-def _of_share(shared: Shared, number: int) -> Keep:
-    def keep(rows: pa.Table) -> pa.Table:
-        found = [shared.shares.get(name, FIRST_SHARE) == number for name in rows["replica"].to_pylist()]
-        return rows.filter(pa.array(found, pa.bool_()))
-
-    return keep
-
-
-def _buckets(rows: pa.Table, names: pl.Series) -> list[pa.Table]:
-    """The rows in BUCKETS tables, by a name of each."""
-    places = _bucket(names).to_numpy()
-    ordered = rows.take(pa.array(np.argsort(places, kind="stable")))
-    ends = np.cumsum(np.bincount(places, minlength=BUCKETS))
-    return [ordered.slice(end - length, length) for end, length in zip(ends, np.diff(ends, prepend=0), strict=True)]
-
-
-def _bucket(names: pl.Series) -> pl.Series:
-    return (names.fill_null("").hash() % BUCKETS).cast(pl.Int64)
-
-
-def _places(names: pl.Series) -> list[int]:
-    return _bucket(names).unique().sort().to_list()
+def _of_share(rows: pa.Table, shared: Shared, number: int) -> pa.Table:
+    """The rows of a share's replicas; those that no request names are of the first."""
+    found = [shared.shares.get(name, FIRST_SHARE) == number for name in rows["replica"].to_pylist()]
+    return rows.filter(pa.array(found, pa.bool_()))
 
 
 def _frame(rows: pa.Table) -> pl.DataFrame:

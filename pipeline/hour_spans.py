@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from queries import lake_taking
-from queries.lake import Keep, Lake
+from queries.lake import Lake
 
 HOUR = timedelta(hours=1)
 FAR = HOUR  # how far from each other spans of one request may lie, as in `jobs.assemble_next`
@@ -23,31 +22,35 @@ COLUMNS = (
 _NO_REQUEST = pl.col("role").is_null() | (pl.col("role") == "housekeeping")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of an hour: `keep` gives the rows of its traces, and `until` says when the last span of the whole hour ends."""
-
-    keep: Keep
-    until: datetime | None
-
-
-def spans(lake: Lake, hour: datetime, part: Part | None = None) -> pl.DataFrame:
+def spans(lake: Lake, hour: datetime) -> pl.DataFrame:
     """One row per span as `assemble` reads them, signals as columns of their own; none where no span began within the hour."""
-    keep = part.keep if part else None
-    seen = _frame(lake.read("spans", IDS[:4], hour - FAR, hour + HOUR + FAR, keep=keep))
-    chosen = _traces(seen, hour, part.until if part else seen.filter(_inside(pl.col("started_at"), hour))["ended_at"].max())
+    seen = _frame(lake.read("spans", IDS[:4], hour - FAR, hour + HOUR + FAR))
+    chosen = _traces(seen, hour, seen.filter(_inside(pl.col("started_at"), hour))["ended_at"].max())
     if chosen.is_empty():
         return _as_assembled(lake.read("spans", COLUMNS, files=[]))
     since, until = seen.filter(_of(chosen)).select(since=pl.col("started_at").min(), until=pl.col("started_at").max()).row(0)
-    rows = lake.read("spans", COLUMNS, since, until + timedelta(microseconds=1), keep=keep)
-    of_them = pa.compute.is_in(rows["trace_id"], chosen.to_arrow().cast(pa.string()))
-    return _as_assembled(lake_taking.once("spans", rows if pa.compute.all(of_them).as_py() else rows.filter(of_them)))
+    return _once(lake.read("spans", COLUMNS, since, until + timedelta(microseconds=1)), chosen)
 
 
-def imported(lake: Lake, hour: datetime, keep: Keep | None = None) -> pl.DataFrame:
+def of_rows(rows: pa.Table, hour: datetime, until: datetime | None) -> pl.DataFrame:
+    """The same of rows (COLUMNS) of some traces. `until` says when the last span of the whole hour ends; None: there is none."""
+    return _once(rows, _traces(_frame(rows.select(IDS[:4])), hour, until))
+
+
+def imported(lake: Lake, hour: datetime) -> pl.DataFrame:
     """The requests that were loaded as such, of the hour and around it, each once."""
-    rows = lake.read("imported_requests", None, hour - AROUND, hour + HOUR + AROUND, keep=keep)
+    return loaded(lake.read("imported_requests", None, hour - AROUND, hour + HOUR + AROUND))
+
+
+def loaded(rows: pa.Table) -> pl.DataFrame:
+    """The same of rows of `imported_requests`."""
     return _frame(lake_taking.once("imported_requests", rows)).drop("sender", "received_at", "is_taken").sort("started_at")
+
+
+def _once(rows: pa.Table, traces: pl.Series) -> pl.DataFrame:
+    """The spans of these traces, each once."""
+    of_them = pa.compute.is_in(rows["trace_id"], traces.to_arrow().cast(pa.string()))
+    return _as_assembled(lake_taking.once("spans", rows if pa.compute.all(of_them).as_py() else rows.filter(of_them)))
 
 
 def _traces(seen: pl.DataFrame, hour: datetime, until: Any) -> pl.Series:

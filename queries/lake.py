@@ -7,7 +7,7 @@ Any number of processes may write at once, and nobody owns a file: a commit that
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Lake", "LakeError", "LakeFile", "StaleMarkError"]
 READERS = 8
-FEW_READERS = 2  # where files are read bit by bit, so that little is held at once
 NO_MARKS: Mapping[str, int] = {}
 Part = datetime | str
-Keep = Callable[[pa.Table], pa.Table]
 
 
 class Lake:
@@ -196,11 +194,8 @@ class Lake:
         since: datetime | None = None,
         until: datetime | None = None,
         files: Sequence[LakeFile] | None = None,
-        keep: Keep | None = None,
     ) -> pa.Table:
         """The rows of `[since, until)`, in no promised order; `files` reads these alone. Copies of one row are not told apart here.
-
-        With `keep`, which gives the rows to keep of some, files are read bit by bit: no more is held than what it keeps and a few bits.
 
         Raises:
             LakeError: a file cannot be read.
@@ -210,28 +205,23 @@ class Lake:
         needed = shape.names if time_column is None or time_column in shape.names else [*shape.names, time_column]
         filesystem = self._log(table).place.filesystem()
 
-        def fitted(rows: pa.Table) -> pa.Table:
+        def taken(file: LakeFile) -> pa.Table:
+            rows = lake_files.read_file(filesystem, file.path, needed)
             return conformed(rows if time_column is None else between(rows, time_column, since, until), shape)
 
-        def taken(file: LakeFile) -> pa.Table:
-            if keep is None:
-                return fitted(lake_files.read_file(filesystem, file.path, needed))
-            groups = lake_files.read_groups(filesystem, file.path, needed)
-            return pa.concat_tables([shape.empty_table(), *(keep(fitted(rows)) for rows in groups)])
-
         chosen = self.files(table, since, until) if files is None else files
-        with told(self._log(table).place.uri), ThreadPoolExecutor(READERS if keep is None else FEW_READERS) as pool:
+        with told(self._log(table).place.uri), ThreadPoolExecutor(READERS) as pool:
             return pa.concat_tables([shape.empty_table(), *pool.map(taken, chosen)])
 
-    def bits(self, table: str, columns: Sequence[str], since: datetime, until: datetime) -> Iterator[pa.Table]:
-        """The rows of the files that may hold some of `[since, until)`, a few at a time, as they stand: columns `a` and fields `a.b`.
+    def bits(self, table: str, columns: Sequence[str], files: Sequence[LakeFile]) -> Iterator[pa.Table]:
+        """The rows of some files, a few at a time, as they stand: columns `a` and fields `a.b`, those left out that a file lacks.
 
         Raises:
             LakeError: a file cannot be read.
         """
         filesystem = self._log(table).place.filesystem()
         with told(self._log(table).place.uri):
-            for file in self.files(table, since, until):
+            for file in files:
                 yield from lake_files.read_groups(filesystem, file.path, [*columns])
 
     def place(self, table: str) -> TablePlace:

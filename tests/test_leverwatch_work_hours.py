@@ -110,9 +110,11 @@ class Broken(Here):
             yield Outcome(outcome.task, error="it cannot be") if function is self._function and number == 1 else outcome
 
 
-@pytest.mark.parametrize("step", [work_tasks.link, work_tasks.read, work_tasks.settle, work_tasks.add])
+@pytest.mark.parametrize("step", [work_tasks.link, work_tasks.sort, work_tasks.read, work_tasks.settle, work_tasks.add])
 def test_an_hour_of_which_a_part_fails_is_left_as_it_was_and_the_others_are_made(made: Made, step: object) -> None:
-    hours = [HOUR] if step in (work_tasks.read, work_tasks.settle) else [*BOTH]  # each has several of these tasks, and one of the others
+    hours = (
+        [HOUR] if step in (work_tasks.sort, work_tasks.read, work_tasks.settle) else [*BOTH]
+    )  # each has several of these tasks, and one of the others
     versions = {table: made.lake.version(table) for table in MADE}
     told, failed = in_parts(made, 600, hours, Broken(step))
     assert failed == {HOUR.isoformat(): "it cannot be"}
