@@ -91,9 +91,8 @@ def main() -> None:
         spans = sum(file.rows for file in lake.files("spans"))
         empty = Apart(small)
         list(empty.run(nothing, [()]))
-        print(
-            f"{spans:,} spans in {len(lake.files('spans'))} files; a process that has made a small hour holds {empty.peak_bytes / 2**20:.0f} MiB"
-        )
+        small_mib = empty.peak_bytes / 2**20
+        print(f"{spans:,} spans in {len(lake.files('spans'))} files; a process that has made a small hour holds {small_mib:.0f} MiB")
         print("| parts | tasks | largest task, MiB | CPU seconds of all tasks | seconds, one after the other | requests |")
         for parts in args.parts:
             pool, used_s = Apart(small), list[float]()

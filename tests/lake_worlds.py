@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -30,6 +30,7 @@ NOW = HOUR + timedelta(hours=2)
 MINUTE = timedelta(minutes=1)
 BEFORE = timedelta(minutes=6, milliseconds=2278)  # a pair then has a leg on either side of the hour's edge
 SENDER = "10.0.0.1"
+NO_OPTIONS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +62,14 @@ def fleet(minutes: int, before: timedelta = BEFORE) -> list[Said]:
     return said
 
 
-def config_of(lake: Path) -> Config:
+def config_of(lake: Path | str, options: Mapping[str, str] = NO_OPTIONS) -> Config:
     """The configuration of every process on a lake."""
-    return Config(store=StoreConfig(kind="delta", uri=str(lake)))
+    return Config(store=StoreConfig(kind="delta", uri=str(lake), options=dict(options)))
 
 
-def work(lake: Path, kept: Path) -> Work:
+def work(lake: Path | str, kept: Path, options: Mapping[str, str] = NO_OPTIONS) -> Work:
     """What tasks on a lake go by."""
-    return work_of(config_of(lake), kept)
+    return work_of(config_of(lake, options), kept)
 
 
 def received(room: EngineRoom, said: Iterable[Said]) -> None:
@@ -90,9 +91,9 @@ def compared(room: EngineRoom) -> None:
         pass
 
 
-def collected(folder: Path, said: Sequence[Said]) -> Lake:
+def collected(where: Path | str, said: Sequence[Said], options: Mapping[str, str] = NO_OPTIONS) -> Lake:
     """Puts bodies into a lake as a collector does."""
-    lake = Lake.open(str(folder))
+    lake = Lake.open(str(where), options)
     sink = LakeSink(lake, LakeReader(deployment.of(Config())), Pace(interval_s=0.001))
     waiting = [sink.append(one.signal, SENDER, one.received_unix_nano, one.content) for one in said]
     for done in waiting:
