@@ -55,9 +55,9 @@ class TablePlace:
     options: Mapping[str, str]
     folder: Path | None
 
-    def put(self, hour: str, content: pa.Buffer, *, is_tidy: bool = False) -> str:
+    def put(self, hour: str, content: pa.Buffer, *, is_tidy: bool = False, kind: str = "zstd.parquet") -> str:
         """Writes a new file of an hour, durably; gives its path below the table. Raises OSError."""
-        path = f"hour={_as_folder(hour)}/{TIDY if is_tidy else ''}{uuid.uuid4().hex}.zstd.parquet"
+        path = f"hour={_as_folder(hour)}/{TIDY if is_tidy else ''}{uuid.uuid4().hex}.{kind}"
         if self.folder is None:
             self._put_object(path, content)
         else:

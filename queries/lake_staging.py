@@ -11,23 +11,21 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from queries import lake_files
 from queries.lake import Lake
 from queries.lake_commits import told
 from queries.lake_tables import part_name
 
 TABLE = "requests"
+KIND = "parts.arrow"
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A file of parts: its path, the rows' columns and number, and the row group of each part; one without rows has none."""
+    """A file of parts in Arrow's format: its path, of each part the first of its batches and the one behind them, and all rows."""
 
     path: str
-    shape: pa.Schema
-    groups: tuple[int | None, ...]
+    batches: tuple[tuple[int, int], ...]
     rows: int
 
 
@@ -38,15 +36,17 @@ def put(lake: Lake, hour: datetime, parts: Sequence[pa.Table]) -> Staged:
         LakeError: the lake cannot be written.
     """
     shape = parts[0].schema
-    sink, groups = pa.BufferOutputStream(), list[int | None]()
-    with pq.ParquetWriter(sink, shape, compression="zstd", compression_level=1, write_statistics=False) as writer:
+    sink, batches, count = pa.BufferOutputStream(), list[tuple[int, int]](), 0
+    with pa.ipc.new_file(sink, shape, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         for part in parts:
-            groups.append(sum(one is not None for one in groups) if part.num_rows else None)
-            if part.num_rows:
-                writer.write_table(part, row_group_size=part.num_rows)
+            held = part.combine_chunks().to_batches()
+            batches.append((count, count + len(held)))
+            count += len(held)
+            for batch in held:
+                writer.write_batch(batch)
     place = lake.place(TABLE)
     with told(place.uri):
-        return Staged(place.put(part_name(hour), sink.getvalue()), shape, tuple(groups), sum(part.num_rows for part in parts))
+        return Staged(place.put(part_name(hour), sink.getvalue(), kind=KIND), tuple(batches), sum(part.num_rows for part in parts))
 
 
 def get(lake: Lake, staged: Staged, parts: Sequence[int]) -> pa.Table:
@@ -55,11 +55,11 @@ def get(lake: Lake, staged: Staged, parts: Sequence[int]) -> pa.Table:
     Raises:
         LakeError: it cannot be read, or somebody dropped it.
     """
-    wanted = [group for group in (staged.groups[part] for part in parts) if group is not None]
     place = lake.place(TABLE)
-    with told(place.uri):
-        found = lake_files.read_groups(place.filesystem(), staged.path, staged.shape.names, wanted)
-        return pa.concat_tables([staged.shape.empty_table(), *(rows.cast(staged.shape) for rows in found)])
+    with told(place.uri), place.filesystem().open_input_file(staged.path) as source:
+        file = pa.ipc.open_file(source)
+        wanted = [batch for part in parts for batch in range(*staged.batches[part])]
+        return pa.Table.from_batches([file.get_batch(batch) for batch in wanted], file.schema)
 
 
 def drop(lake: Lake, staged: Sequence[Staged]) -> None:

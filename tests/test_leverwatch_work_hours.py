@@ -77,7 +77,7 @@ def same(one: pl.DataFrame, other: pl.DataFrame, keys: list[str]) -> None:
 
 
 def staged(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in (folder / "lake" / "requests").glob("hour=*/*.parquet")}
+    return {str(path.relative_to(folder)) for path in (folder / "lake" / "requests").glob("hour=*/*")}
 
 
 @pytest.mark.parametrize("spans", [400, 120], ids=["few parts", "many parts"])
