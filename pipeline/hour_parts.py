@@ -147,7 +147,7 @@ def left(whole: Whole, sources: Sequence[Sorted], reads: Sequence[Read], done: S
     """The files that tasks left for each other."""
     of_reads = [staged for one in reads for staged in (one.requests, one.spoken, one.quarantine)]
     of_shares = [staged for one in done for staged in one.common.values()]
-    return [whole.moved, *(one.staged for one in sources), *of_reads, *of_shares]
+    return [whole.moved, *(file for one in sources for file in one.staged), *of_reads, *of_shares]
 
 
 def _raw(lake: Lake, shared: Shared, number: int) -> Raw:
@@ -166,7 +166,7 @@ def _raw(lake: Lake, shared: Shared, number: int) -> Raw:
 
 def _gathered(lake: Lake, sources: Sequence[Sorted], table: str, parts: Sequence[int]) -> pa.Table:
     """The rows of some parts of a table that was sorted."""
-    staged = [one.staged for one in sources if one.table == table]
+    staged = [file for one in sources if one.table == table for file in one.staged]
     return pa.concat_tables([columns_of(table).empty_table(), *(lake_staging.get(lake, one, parts) for one in staged)])
 
 

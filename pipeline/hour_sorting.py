@@ -26,6 +26,7 @@ from queries.lake_staging import Staged
 from queries.lake_tables import columns, known
 
 BUCKETS = 64  # of replicas
+ROWS_A_FILE = 200_000  # that are held at once while they are sorted
 Ints = npt.NDArray[np.int64]
 
 
@@ -45,7 +46,7 @@ class Sorted:
     """Rows of a table, by part."""
 
     table: str
-    staged: Staged
+    staged: tuple[Staged, ...]
     cpu_s: float
 
 
@@ -75,12 +76,20 @@ def sort(lake: Lake, whole: Whole, table: str, files: Sequence[LakeFile]) -> Sor
     count = BUCKETS if table == "samples" else whole.parts
     moved = lake_staging.get(lake, whole.moved, [0]) if table == "spans" else hour_links.MOVED.empty_table()
     shape, time_column = columns_of(table), known(table).time or ""
-    bits = [[shape.empty_table()] * count]
+    files_of, bits = list[Staged](), list[list[pa.Table]]()
+
+    def leave() -> None:
+        if bits:
+            files_of.append(lake_staging.put(lake, whole.hour, [pa.concat_tables([some[part] for some in bits]) for part in range(count)]))
+        bits.clear()
+
     for bit in lake.bits(table, shape.names, files):
         rows = between(conformed(bit, shape), time_column, *periods(whole.hour)[table])
         bits.append(apart(rows, _places(table, rows, whole, moved), count))
-    parts = [pa.concat_tables([some[part] for some in bits]) for part in range(count)]
-    return Sorted(table, lake_staging.put(lake, whole.hour, parts), time.process_time() - began_s)
+        if sum(part.num_rows for some in bits for part in some) >= ROWS_A_FILE:
+            leave()
+    leave()
+    return Sorted(table, tuple(files_of), time.process_time() - began_s)
 
 
 def columns_of(table: str) -> pa.Schema:
