@@ -39,7 +39,7 @@ class StoreConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         msgspec.Meta(ge=1),
         says("of `delta`: spans of an hour that one task of `leverwatch work` reads; an hour with more is made by several"),
-    ] = 400_000
+    ] = 300_000
     memory_limit: Annotated[str, says("what the database may hold in memory")] = "2GB"
     limit_backlog_bytes: Annotated[int, says("bytes that may wait to be stored before senders are told to come again")] = 512 * MIB
     keep_content: Annotated[bool, says("store prompt and completion text, and the text of errors, which may quote them")] = False

@@ -39,7 +39,7 @@ class Work:
     holdouts: tuple[Holdout, ...] = ()
     kept: str = ""
     memory_limit: str = "2GB"
-    part_spans: int = 400_000
+    part_spans: int = 300_000
 
     def lake(self) -> Lake:
         """The lake, opened once a process."""
