@@ -10,6 +10,7 @@ import re
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,6 +71,7 @@ class Sandbox:
         self._copies = HotCopies(store, self.limits.behind_s)
         self._places = threading.BoundedSemaphore(self.limits.at_once)
         self.runs = Runs()
+        self.outcomes: Counter[str] = Counter()  # of statements: answered, or the code of their `SqlError`
 
     @property
     def columns(self) -> Mapping[str, list[tuple[str, str]]]:
@@ -87,12 +89,17 @@ class Sandbox:
     ) -> SqlResult:
         """The rows of one reading statement, the first `limit_rows` of them. Under its `run_id` it can be stopped. Raises SqlError."""
         started_s = time.monotonic()
-        limit_rows, wall_s = self._checked(sql, limit_rows, limit_s)
         try:
+            limit_rows, wall_s = self._checked(sql, limit_rows, limit_s)
             with self.runs.on_their_way(run_id, limit_rows, wall_s) as run:
                 columns, table = self._answer(sql, params, run)
         except RunIdError as error:
+            self.outcomes["invalid"] += 1
             raise SqlError(str(error), "invalid") from error
+        except SqlError as error:
+            self.outcomes[error.code] += 1
+            raise
+        self.outcomes["answered"] += 1
         truncated = table.num_rows > limit_rows
         return SqlResult(columns, table.slice(0, limit_rows), truncated, time.monotonic() - started_s)
 
