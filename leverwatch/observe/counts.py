@@ -91,7 +91,7 @@ class Levels:
 
 
 def levels(name: str, says: str, labels: Sequence[str], values: Iterable[tuple[Labels, float]]) -> Family:
-    """A family of gauges."""
+    """A family of gauges: one row per pair of labels and value."""
     family = GaugeMetricFamily(name, says, labels=labels)
     for own, value in sorted(values):
         family.add_metric(own, value)

@@ -68,6 +68,7 @@ def set_up(asked: Observe) -> None:
     root.handlers = [handler]
     for name in OURS:
         logging.getLogger(name).setLevel(asked.log_level.upper())
+    logging.getLogger("leverwatch.work").setLevel("INFO")  # what a worker does is its output
     if asked.logs == "json":
         logging.captureWarnings(True)
         sys.excepthook = _uncaught

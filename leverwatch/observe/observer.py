@@ -15,10 +15,11 @@ from leverwatch.observe.tracing import OFF, Mark, Tracing, Value
 
 @dataclass(slots=True)
 class Run:
-    """A job that runs: what it did."""
+    """A job or a round that runs: what it did, and of a worker's round how many tasks failed."""
 
     mark: Mark
     done: int = 0
+    failed: int = 0
 
 
 @dataclass(slots=True)
@@ -83,6 +84,22 @@ class Observer:
             if run.done:
                 mark.say(done=run.done)
             else:
+                mark.pass_over()
+
+    @contextmanager
+    def work_round(self) -> Iterator[Run]:
+        """A round of `leverwatch work`. What it raises is counted, and raised."""
+        began_s = time.perf_counter()
+        with self.tracing.span("round") as mark:
+            run = Run(mark)
+            try:
+                yield run
+            except BaseException as error:
+                self.work.round(time.perf_counter() - began_s, None, self.clock_s())
+                mark.fail(type(error).__name__)
+                raise
+            self.work.round(time.perf_counter() - began_s, run.failed, self.clock_s())
+            if not run.done:
                 mark.pass_over()
 
     def task(self, kind: str, name: str, elapsed_s: float, error: str) -> None:

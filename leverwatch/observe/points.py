@@ -23,6 +23,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from prometheus_client.metrics_core import Metric as Family
 
 UNITS = {"_seconds": "s", "_bytes": "By", "_ratio": "1"}
+SUMS = ("counter", "summary")
 SINCE_START = AggregationTemporality.CUMULATIVE
 
 
@@ -45,7 +46,7 @@ def _of(family: Family, since_ns: int, now_ns: int) -> Iterator[Metric]:
         if not sample.name.endswith("_created"):
             by_name[sample.name.removesuffix("_total")].append(NumberDataPoint(sample.labels, since_ns, now_ns, sample.value))
     for name, points in by_name.items():
-        data = Gauge(points) if family.type == "gauge" else Sum(points, SINCE_START, is_monotonic=True)
+        data = Sum(points, SINCE_START, is_monotonic=True) if family.type in SUMS else Gauge(points)
         yield Metric(name, family.documentation, unit if name == family.name else "", data)
 
 
