@@ -100,7 +100,7 @@ def over_http() -> Iterator[Backend]:
     backend = Backend()
 
     class Taking(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802 - the library's name
+        def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             backend.take("trace" if self.path == "/v1/traces" else "metrics", body)
             self.send_response(200)

@@ -51,9 +51,7 @@ class HouseNumbers:
         yield from (statements, drawings)
 
     def _bytes(self) -> dict[tuple[str, ...], float]:
-        held: dict[tuple[str, ...], float] = {
-            (f"{row['relation']}",): float(row["bytes"] or 0) for row in self.room.house.holdings() if row["bytes"]
-        }
+        held: dict[tuple[str, ...], float] = {(f"{row['relation']}",): float(row["bytes"] or 0) for row in self.room.house.holdings()}
         files = (self.room.folder / name for name in DATABASE)
         return held | {("database",): float(sum(file.stat().st_size for file in files if file.exists()))}
 

@@ -41,11 +41,11 @@ class JobNumbers:
 
     def __init__(self) -> None:
         says = "Seconds that a job took, of runs that did something; `judge` is judging."
-        self.runs = Durations("leverwatch_job_seconds", says, ("job",), LONG_S)
-        self.failures = Counts("leverwatch_job_failures", "Runs of a job that failed; it is tried again in the next round.", ("job",))
-        self.failing = Levels("leverwatch_job_failing", "1 while a job's newest run failed, 0 where it went through.", ("job",))
+        self.runs = Durations("leverwatch_job_seconds", says, ("name",), LONG_S)
+        self.failures = Counts("leverwatch_job_failures", "Runs of a job that failed; it is tried again in the next round.", ("name",))
+        self.failing = Levels("leverwatch_job_failing", "1 while a job's newest run failed, 0 where it went through.", ("name",))
         says = "When a job last went through, doing something or nothing, in seconds since 1970."
-        self.succeeded = Levels("leverwatch_job_last_success_timestamp_seconds", says, ("job",))
+        self.succeeded = Levels("leverwatch_job_last_success_timestamp_seconds", says, ("name",))
 
     def went(self, job: str, elapsed_s: float, done: int, now_s: float) -> None:
         """A run went through."""

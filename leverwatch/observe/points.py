@@ -44,7 +44,7 @@ def _of(family: Family, since_ns: int, now_ns: int) -> Iterator[Metric]:
     by_name: dict[str, list[NumberDataPoint]] = defaultdict(list)
     for sample in family.samples:
         if not sample.name.endswith("_created"):
-            by_name[sample.name.removesuffix("_total")].append(NumberDataPoint(sample.labels, since_ns, now_ns, sample.value))
+            by_name[sample.name.removesuffix("_total")].append(NumberDataPoint(sample.labels, since_ns, now_ns, float(sample.value)))
     for name, points in by_name.items():
         data = Sum(points, SINCE_START, is_monotonic=True) if family.type in SUMS else Gauge(points)
         yield Metric(name, family.documentation, unit if name == family.name else "", data)
