@@ -72,6 +72,7 @@ class Sandbox:
         self._places = threading.BoundedSemaphore(self.limits.at_once)
         self.runs = Runs()
         self.outcomes: Counter[str] = Counter()  # of statements: answered, or the code of their `SqlError`
+        self._counting = threading.Lock()
 
     @property
     def columns(self) -> Mapping[str, list[tuple[str, str]]]:
@@ -94,18 +95,22 @@ class Sandbox:
             with self.runs.on_their_way(run_id, limit_rows, wall_s) as run:
                 columns, table = self._answer(sql, params, run)
         except RunIdError as error:
-            self.outcomes["invalid"] += 1
+            self._count("invalid")
             raise SqlError(str(error), "invalid") from error
         except SqlError as error:
-            self.outcomes[error.code] += 1
+            self._count(error.code)
             raise
-        self.outcomes["answered"] += 1
+        self._count("answered")
         truncated = table.num_rows > limit_rows
         return SqlResult(columns, table.slice(0, limit_rows), truncated, time.monotonic() - started_s)
 
     def close(self) -> None:
         """Deletes the Parquet copies."""
         self._copies.close()
+
+    def _count(self, outcome: str) -> None:
+        with self._counting:
+            self.outcomes[outcome] += 1
 
     def _checked(self, sql: str, limit_rows: int | None, limit_s: float | None) -> tuple[int, float]:
         limits = self.limits

@@ -71,9 +71,9 @@ def facts(span: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def over_grpc() -> Iterator[Backend]:
+def over_grpc(backend: Backend | None = None) -> Iterator[Backend]:
     """A backend that takes OTLP over gRPC."""
-    backend = Backend()
+    backend = backend or Backend()
     with ThreadPoolExecutor(2) as pool:
         server = grpc.server(pool)
 

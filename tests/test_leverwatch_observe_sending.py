@@ -61,7 +61,11 @@ def protocol(request: pytest.FixtureRequest) -> str:
 BACKENDS: dict[str, Callable[[], AbstractContextManager[Backend]]] = {"grpc": observe_backend.over_grpc, "http": observe_backend.over_http}
 
 
-def test_a_round_with_its_jobs_is_one_trace_and_says_who_sends_it(protocol: str) -> None:
+def test_a_round_with_its_jobs_is_one_trace_and_says_who_sends_it(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "OTEL_SERVICE_NAME", "vllm"
+    )  # of an engine on the same machine: by our own name our spans are known when they come back
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "service.name=vllm,deployment.environment.name=staging")
     with BACKENDS[protocol]() as backend:
         seen = observer(backend, protocol)
         with seen.round() as around, seen.job("load") as run:
@@ -71,7 +75,10 @@ def test_a_round_with_its_jobs_is_one_trace_and_says_who_sends_it(protocol: str)
     assert job.trace_id == whole.trace_id
     assert job.parent_span_id == whole.span_id
     assert facts(job) == {"leverwatch.job": "load", "leverwatch.done": 5}
-    assert backend.resource().items() >= {"service.name": "leverwatch", "leverwatch.process": "serve"}.items()
+    assert (
+        backend.resource().items()
+        >= {"service.name": "leverwatch", "leverwatch.process": "serve", "deployment.environment.name": "staging"}.items()
+    )
     assert {"service.version", "service.instance.id"} <= backend.resource().keys()
 
 
