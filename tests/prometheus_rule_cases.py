@@ -1,6 +1,7 @@
 """Of each alert rule, series of a minute a step in which it fires, and series in which it stays quiet, in promtool's notation.
 
-A series is written without `instance` and `job`; every case adds them. `at_m` is the minute that is looked at.
+A rule that may fire for two reasons has a case for each, told apart behind a comma. A series is written without `instance` and `job`; every
+case adds them. `at_m` is the minute that is looked at.
 """
 
 from __future__ import annotations
@@ -65,6 +66,9 @@ CASES: dict[str, Case] = {
         {"leverwatch_newest_block_age_seconds": "4000x40", "leverwatch_watermark_lag_seconds": "3700x40"},
     ),
     "LeverwatchJudgingLate": one("leverwatch_judged_timestamp_seconds", "60x40", "0+60x40"),
+    "LeverwatchJudgingLate, never since the start": Case(
+        {"leverwatch_uptime_seconds": "0+60x40", "leverwatch_jobs_failing": "1x40"}, {"leverwatch_uptime_seconds": "0+60x40"}
+    ),
     "LeverwatchStreamsFrozen": one(KEEP % "frozen", "2x60", "0x60", 45),
     "LeverwatchDecidesNothing": Case({KEEP % "insufficient": "4x500"}, {KEEP % "insufficient": "4x500", KEEP % "keep": "1x500"}, 450),
     "LeverwatchFlipsAtOnce": one('leverwatch_flips{policy="p",lever="l",state="off_recommended"}', "0+2x60", "40x60", 50),

@@ -9,8 +9,9 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from collectors import decode, own
+from collectors import decode, kafka_pieces, own
 from collectors.door import Door, Handled
+from collectors.kafka_progress import Arrived, Place
 from collectors.ledger import Note
 from collectors.spool import Spool
 from collectors.spool_records import Position, Record
@@ -104,3 +105,14 @@ def test_own_metrics_become_no_samples(tmp_path: Path) -> None:
     assert len(ExportMetricsServiceRequest.FromString(kept.body).resource_metrics) == 1
     assert [(note.reason, note.count) for note in noted] == [(own.REASON, 1)]
     assert told.items == 1
+
+
+def test_a_message_of_kafka_in_front_of_a_lake_is_cut_too() -> None:
+    message = Arrived(Place("spans", 0), 7, "traces", traces("leverwatch", "vllm"))
+    found = kafka_pieces.weighed(message, "otlp_proto", lambda: 1)
+    assert found.record is not None
+    assert services(found.record.body) == ["vllm"]
+    assert [(note.reason, note.count) for note in found.dropped] == [(own.REASON, 2)]
+    alone = kafka_pieces.weighed(Arrived(Place("spans", 0), 8, "traces", traces("leverwatch")), "otlp_proto", lambda: 1)
+    assert alone.record is None
+    assert not alone.refused
