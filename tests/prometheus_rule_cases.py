@@ -61,6 +61,11 @@ CASES: dict[str, Case] = {
         {"leverwatch_watermark_lag_seconds": "0+60x60", TAKEN: "9x60"},
         50,
     ),
+    "LeverwatchWatermarkStandsStill, not while history is loaded": Case(
+        {"leverwatch_watermark_lag_seconds": "1200x60", TAKEN: "0+10x60"},
+        {"leverwatch_watermark_lag_seconds": "36000-300x60", TAKEN: "0+10x60"},
+        50,
+    ),
     "LeverwatchBlocksCloseLate": Case(
         {"leverwatch_newest_block_age_seconds": "4000x40", "leverwatch_watermark_lag_seconds": "5x40"},
         {"leverwatch_newest_block_age_seconds": "4000x40", "leverwatch_watermark_lag_seconds": "3700x40"},

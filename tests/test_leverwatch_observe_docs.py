@@ -61,6 +61,12 @@ def test_no_metric_has_two_meanings(found: dict[str, list[Family]]) -> None:
     assert {name: said for name, said in meanings.items() if len(said) > 1} == {}
 
 
+def test_the_page_says_of_every_rule_what_to_do() -> None:
+    head = PAGE.read_text(encoding="utf-8").partition("## Every rule")[0]
+    groups = yaml.safe_load((ROOT / "deploy/prometheus-rules.yaml").read_text(encoding="utf-8"))["groups"]
+    assert [rule["alert"] for group in groups for rule in group["rules"] if f"`{rule['alert']}`" not in head] == []
+
+
 def test_every_description_leads_to_a_heading_of_the_page() -> None:
     page = PAGE.read_text(encoding="utf-8")
     anchors = {re.sub(r"[^a-z0-9 -]", "", line.lower()).strip().replace(" ", "-") for line in re.findall(r"^#+ (.+)$", page, re.M)}
