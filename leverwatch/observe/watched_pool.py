@@ -28,8 +28,9 @@ class WatchedPool:
 
 
 def _of(task: tuple[Any, ...]) -> str:
-    """What a task is of, behind the work that all are given: an hour, a lever, a table; empty where it is parts of an hour."""
+    """What a task is of, behind the work that all are given: an hour, also where it is a part of one, a lever, or a table."""
     what = task[1] if len(task) > 1 else ""
-    if isinstance(what, datetime):
-        return what.isoformat()
+    hour = what if isinstance(what, datetime) else getattr(what, "hour", None)
+    if isinstance(hour, datetime):
+        return hour.isoformat()
     return what if isinstance(what, str) else ""
