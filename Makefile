@@ -25,7 +25,7 @@ check: $(READY) ## lint and type-check
 
 golden: $(READY) ## rewrite the golden files that tests compare with
 	$(BIN)/pytest --update-golden tests/test_queries_metric_sql.py tests/test_leverwatch_config_page.py tests/test_collectors_engine_docs.py \
-	  tests/test_pipeline_metric_docs.py tests/test_pipeline_trap_docs.py tests/test_alerts_policy_docs.py tests/test_queries_question_docs.py
+	  tests/test_leverwatch_observe_docs.py tests/test_pipeline_metric_docs.py tests/test_pipeline_trap_docs.py tests/test_alerts_policy_docs.py tests/test_queries_question_docs.py
 
 calibrate: $(READY) ## measure false alarms and delays: 500 simulated days each, and the demo's scenarios over 20 seeds (hours)
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate.py --days 500 $(ARGS)

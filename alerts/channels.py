@@ -31,14 +31,29 @@ class DeliveryError(RuntimeError):
         self.retry_after_s = retry_after_s
 
 
+class Tried(NamedTuple):
+    """One attempt to send: to whom, how many notices, what came of it (delivered, retrying, failed or gone), and how long it took."""
+
+    receiver: str
+    kind: str
+    notices: int
+    outcome: str
+    status_code: int | None
+    elapsed_s: float
+
+
 class Route(NamedTuple):
-    """One receiver with what sending to it takes. `read` gives its secret as it is kept now, where that may change."""
+    """One receiver with what sending to it takes.
+
+    `read` gives its secret as it is kept now, where that may change; `told` hears what came of each attempt.
+    """
 
     receiver: Receiver
     secret: str
     client: httpx.Client
     rng: random.Random
     read: Callable[[], str] | None = None
+    told: Callable[[Tried], None] = lambda _: None
 
     def secret_now(self) -> str:
         """The secret to send with.

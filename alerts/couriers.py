@@ -7,12 +7,12 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from alerts import deliver, known_receivers, outbox, silence_rows
 from alerts.credentials import secret_of
-from alerts.deliver import Clock, Route
+from alerts.deliver import Clock, Route, Tried
 from alerts.heartbeat import Heartbeats, Judging
 from alerts.receivers import Receiver, distinct
 from queries.store import Store
@@ -29,12 +29,20 @@ class Couriers:
         ReceiverError: two receivers share a name, or a secret cannot be had.
     """
 
-    def __init__(self, store: Store, receivers: Sequence[Receiver], clock: Clock, environ: Mapping[str, str], seed: int = 0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        receivers: Sequence[Receiver],
+        clock: Clock,
+        environ: Mapping[str, str],
+        seed: int = 0,
+        told: Callable[[Tried], None] = lambda _: None,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._stopping = threading.Event()
         self._routes = [
-            Route(receiver, secret_of(receiver, environ), deliver.client(), random.Random(f"{seed} {receiver.name}"), read)  # noqa: S311
+            Route(receiver, secret_of(receiver, environ), deliver.client(), random.Random(f"{seed} {receiver.name}"), read, told)  # noqa: S311
             for receiver in distinct(receivers)
             for read in (functools.partial(secret_of, receiver, environ),)
         ]
@@ -111,5 +119,6 @@ class Couriers:
             except Exception:
                 # A thread that died would drop every later notice without a word: say it and try again.
                 if not self._stopping.is_set():
-                    log.exception("receiver %s: carrying notices failed; trying again in %s s", route.receiver.name, POLL_S)
+                    said, name = "receiver %s: carrying notices failed; trying again in %s s", route.receiver.name
+                    log.exception(said, name, POLL_S, extra={"receiver": name})
             called.wait(pause_s)

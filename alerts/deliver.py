@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -23,6 +24,7 @@ from alerts.channels import GONE, Letter, Send
 from alerts.channels import TIMEOUT_S as TIMEOUT_S
 from alerts.channels import DeliveryError as DeliveryError
 from alerts.channels import Route as Route
+from alerts.channels import Tried as Tried
 from alerts.channels import retry_after_s as retry_after_s
 from alerts.outbox import TEST_FLIP, Attempt, Waiting
 from alerts.payload import Message
@@ -104,11 +106,14 @@ def _attempt(store: Store, route: Route, items: Sequence[Waiting], clock: Clock)
             results.append((item, Attempt(started_at, clock(), "failed", None, str(error))))
     if not carried:
         return results
+    began_s = time.monotonic()
     try:
         sent = SENDERS[route.receiver.kind](route, [letter for _, letter in carried], started_at)
         attempt = Attempt(started_at, clock(), "delivered", sent.status_code, sent.note)
     except DeliveryError as error:
         attempt = _failed(route, carried[0][0], error, started_at, clock())
+    to, elapsed_s = route.receiver, time.monotonic() - began_s
+    route.told(Tried(to.name, to.kind, len(carried), attempt.outcome, attempt.status_code, elapsed_s))
     return results + [(item, attempt) for item, _ in carried]
 
 

@@ -17,7 +17,6 @@ from collectors.door import BusyError, Door
 from collectors.entry import TOO_LARGE, UnsoundBodyError
 from collectors.evaluations import Evaluation
 from collectors.inflate import ENCODINGS, BrokenBodyError, TooLargeError, whole
-from collectors.ledger import Note
 from collectors.otlp_json import OtlpJsonError, to_protobuf
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -111,10 +110,10 @@ def _route(door: Door, signal: str) -> Callable[[Request], Awaitable[Response]]:
             body = await asyncio.to_thread(to_protobuf, body, signal) if kind == JSON else body
             taken = await door.take(signal, sender_of(request), body)
         except TooLargeError as error:
-            door.note(Note(sender_of(request), signal, door.clock_ns(), TOO_LARGE))
+            door.refuse(signal, sender_of(request), TOO_LARGE)
             return _refusal(kind, 413, str(error))
         except (OtlpJsonError, BrokenBodyError) as error:
-            door.note(Note(sender_of(request), signal, door.clock_ns(), NO_JSON if isinstance(error, OtlpJsonError) else NOT_INFLATED))
+            door.refuse(signal, sender_of(request), NO_JSON if isinstance(error, OtlpJsonError) else NOT_INFLATED)
             return _refusal(kind, 400, str(error))
         except UnsoundBodyError as error:  # the door has noted it
             return _refusal(kind, 400, str(error))

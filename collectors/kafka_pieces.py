@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from collectors import decode, entry
+from collectors import decode, entry, own
 from collectors.decode import Checked
-from collectors.door import UNSOUND_TRACES
+from collectors.door import UNSOUND_TRACES, items_of
 from collectors.entry import TOO_LARGE, UnsoundBodyError
 from collectors.kafka_body import NO_BODY, NO_JSON, NoBodyError, body_of
 from collectors.kafka_progress import Arrived
@@ -75,11 +75,18 @@ def weighed(message: Arrived, encoding: str, clock_ns: Callable[[], int]) -> Wei
     try:
         body = body_of(message, encoding)
         if signal == "traces":
-            checked = decode.check(body)
-            _refuse_unsound(checked, len(body))
+            whole = decode.check(body)
+            _refuse_unsound(whole, len(body))
+            body, ours = own.cut(body)
+            checked = decode.check(body) if ours else whole
+            gone = whole.spans - checked.spans
+            left_out = (Note(sender, signal, received, own.REASON, gone, is_dropped=True),) if gone else ()
             record = Record(signal, sender, received, body, NOWHERE, checked.packed)
-            return Weighed(message, record if checked.spans else None, checked.spans, checked.expanded_bytes)
+            return Weighed(message, record if checked.spans else None, checked.spans, checked.expanded_bytes, dropped=left_out)
+        body, ours = own.cut(body) if signal in own.SIGNALS else (body, b"")
         found = entry.CHECKS[signal](body)
+        if ours:
+            found.dropped[own.REASON] += items_of(signal, ours)
     except (UnsoundBodyError, OtlpJsonError, *DATA_FAULTS) as error:
         return Weighed(message, refused=Note(sender, signal, received, _reason(error)), told=str(error))
     dropped = tuple(Note(sender, signal, received, why, count, is_dropped=True) for why, count in found.dropped.items())

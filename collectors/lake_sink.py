@@ -97,7 +97,7 @@ class LakeSink:
         with self._changed:
             if self._is_closed or self._waiting_bytes + len(body) > self._pace.limit_waiting_bytes:
                 msg = "the collector is stopping" if self._is_closed else self._full()
-                raise SinkFullError(msg)
+                raise SinkFullError(msg, "stopping" if self._is_closed else "backlog")
             self._waiting_bytes += len(body)
             self._waiting.append(_Waiting(record, done))
             self._changed.notify()

@@ -7,7 +7,11 @@ from typing import Protocol
 
 
 class SinkFullError(RuntimeError):
-    """More is waiting to be stored than may wait; the sender is to come again later."""
+    """More is waiting to be stored than may wait; the sender is to come again later. `reason`: backlog, disk or stopping."""
+
+    def __init__(self, message: str, reason: str = "backlog") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class Sink(Protocol):

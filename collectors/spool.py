@@ -67,7 +67,7 @@ class Spool:
         """
         short = self.free_space.shortage()
         if short:
-            raise SpoolFullError(short)
+            raise SpoolFullError(short, "disk")
         record = packed(signal, sender, received_unix_nano, body, counts)
         with self._lock:
             if self._backlog_bytes + len(record) > self._limit_backlog_bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,7 @@ class Easel:
         self._child: subprocess.Popen[bytes] | None = None
         self._drawn = 0
         self._is_stopped = False
+        self.failures: Counter[str] = Counter()  # of drawings: time_limit, crashed, not_started or not_drawn
 
     @property
     def pid(self) -> int | None:
@@ -73,9 +75,11 @@ class Easel:
         try:
             status, body = self._exchange(child, _HEAD.pack(kind, len(asked)) + asked, wait_s)
         except child_output.TooLateError as error:
+            self.failures["time_limit"] += 1
             msg = f"drawing it took longer than {wait_s:.2g} s and was stopped"
             raise DrawingError(msg) from error
         if status != b"d":
+            self.failures["not_drawn"] += 1
             msg = f"it cannot be drawn: {body.decode(errors='replace')}"
             raise DrawingError(msg)
         return body
@@ -89,6 +93,7 @@ class Easel:
             self._drawn = 0
             self._exchange(self._child, b"", self._limits.start_s)
         except (child_output.TooLateError, OSError) as error:
+            self.failures["not_started"] += 1
             msg = f"the process that draws did not start: {str(error) or f'nothing came of it in {self._limits.start_s:g} s'}"
             raise DrawingError(msg) from error
         return self._child
@@ -102,6 +107,8 @@ class Easel:
             if not _is_whole(answer):
                 self.close()
         if not _is_whole(answer):
+            if not self._is_stopped:
+                self.failures["crashed"] += 1
             msg = f"the process that drew it ended with {children.how_it_ended(child.returncode)}"
             raise DrawingError(msg)
         return answer[:1], answer[_HEAD.size :]

@@ -33,12 +33,18 @@ from leverwatch.ledger_rows import ledger_rows, ledger_sums, pending
 from leverwatch.receiving import Receiving
 from leverwatch.refused import Refused
 from leverwatch.served_house import ServedHouse
+from leverwatch.served_numbers import ServedNumbers
 from leverwatch.version import __version__
 from leverwatch.worker import Worker
 
 
 def pages(
-    room: EngineRoom, worker: Worker, couriers: Couriers, refused: Refused | None = None, receiving: Receiving | None = None
+    room: EngineRoom,
+    worker: Worker,
+    couriers: Couriers,
+    refused: Refused | None = None,
+    receiving: Receiving | None = None,
+    numbers: ServedNumbers | None = None,
 ) -> FastAPI:
     """Pages, reports, SQL, verdicts and health on one port."""
     known = [Depends(known_parameters.only_known)]
@@ -61,7 +67,8 @@ def pages(
     if receiving is not None:
         application.include_router(collectors.api.evaluations_router(receiving.door))
         application.include_router(addresses_api.router(receiving))
-    application.include_router(prometheus_page.router(room, worker, refused or Refused(), receiving))
+    numbers = numbers or ServedNumbers(room, worker, refused or Refused(), receiving)
+    application.include_router(prometheus_page.page(numbers.families))
     application.include_router(_health(room, worker, receiving))
     return application
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -14,17 +14,19 @@ import collectors.api
 from collectors.lake_sink import LakeSink
 from leverwatch import prometheus_page
 from leverwatch.kafka_numbers import kafka_families
+from leverwatch.observe.house_numbers import process_families, warning_family
+from leverwatch.observe.observer import Observer
 from leverwatch.prometheus_page import gauge
 from leverwatch.receiving import Receiving
 from leverwatch.refused import Refused
 from leverwatch.version import __version__
 
 
-def application(sink: LakeSink, receiving: Receiving, refused: Refused) -> FastAPI:
+def application(sink: LakeSink, receiving: Receiving, numbers: Callable[[], Iterator[Family]]) -> FastAPI:
     """Health, metrics and evaluations on one port."""
     made = FastAPI(title="Leverwatch collector", version=__version__, docs_url=None, redoc_url=None)
     made.include_router(collectors.api.evaluations_router(receiving.door))
-    made.include_router(prometheus_page.page(lambda: _families(sink, refused, receiving)))
+    made.include_router(prometheus_page.page(numbers))
     made.include_router(_health(sink, receiving))
     return made
 
@@ -60,7 +62,8 @@ def _state(sink: LakeSink, receiving: Receiving) -> dict[str, Any]:
     return state | ({"warnings": warnings} if warnings else {})
 
 
-def _families(sink: LakeSink, refused: Refused, receiving: Receiving) -> Iterator[Family]:
+def families(sink: LakeSink, refused: Refused, receiving: Receiving, observer: Observer) -> Iterator[Family]:
+    """The numbers of a collector."""
     stored = sink.stored
     items = GaugeMetricFamily("leverwatch_items", "Items of every signal by what became of them.", labels=["signal", "outcome"])
     for (signal, outcome), count in sorted(stored.items.items()):
@@ -74,7 +77,13 @@ def _families(sink: LakeSink, refused: Refused, receiving: Receiving) -> Iterato
     yield gauge(
         "leverwatch_collect_failed_rounds", "Rounds whose bodies could not be stored and were refused for later.", stored.failed_rounds
     )
+    is_failing = bool(sink.problem) or not sink.is_writing
+    yield gauge("leverwatch_collect_failing", "1 while the newest round could not be stored.", float(is_failing))
     yield gauge("leverwatch_collect_waiting_bytes", "Bytes received and not stored yet; none of them is acknowledged.", sink.waiting_bytes)
     yield refused.family()
+    yield from observer.door.families()
+    yield from observer.pages.families()
+    yield warning_family(receiving.warnings())
     if receiving.kafka is not None:
         yield from kafka_families(receiving.kafka)
+    yield from process_families("collect", observer)

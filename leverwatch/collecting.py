@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import signal
@@ -24,6 +25,9 @@ from leverwatch import allocator, collect_app, deployment, exposure, kafka_readi
 from leverwatch.config import Config, ConfigError
 from leverwatch.listening import ServeError, Uvicorn, address, listen, otlp_app, port_of
 from leverwatch.locks import Locks
+from leverwatch.observe import starting
+from leverwatch.observe.observer import Observer
+from leverwatch.observe.web import Watched
 from leverwatch.receiving import Receiving
 from leverwatch.serve_file import Addresses
 from queries.lake import Lake
@@ -40,6 +44,7 @@ def collect(config: Config, announce: Callable[[Addresses], None]) -> None:
         ServeError: an address is taken.
         KafkaMissingError, KafkaOptionError: Kafka cannot be read as it is configured.
         AccessError, TlsError, ExposedError: a token or certificate cannot be used, or a port would be open to the network.
+        OwnIngestError, ObserveMissingError: its own spans would go into itself, or what sends them is not installed.
     """
     allocator.keep_freed_memory()
     where, store = config.serve, config.store
@@ -48,6 +53,7 @@ def collect(config: Config, announce: Callable[[Addresses], None]) -> None:
         raise ConfigError(msg)
     locks = Locks(config, os.environ)
     exposure.check(where, locks.tokens, locks.certificates)
+    starting.refuse_own(config.observe, where.host, (where.port, where.otlp_http_port, where.grpc_port))
     web_socket = listen(where.host, where.port, "--port")
     otlp_socket = listen(where.host, where.otlp_http_port, "--otlp-http-port")
     listen(where.host, where.grpc_port, "--grpc-port").close()
@@ -71,7 +77,8 @@ class _Collector:
     ) -> None:
         self.config, self.sink, self.locks = config, sink, locks
         self.web_socket, self.otlp_socket = web_socket, otlp_socket
-        self.door = Door(sink, time.time_ns, sink.note, decode.check, waiting=None)
+        self.observer = Observer()
+        self.door = Door(sink, time.time_ns, sink.note, decode.check, waiting=None, told=self.observer.handled)
         is_tls = locks.certificates is not None
         self.receiving = Receiving.through(self.door, config.scrape, port_of(otlp_socket), is_tls=is_tls, kafka=kafka)
 
@@ -86,7 +93,12 @@ class _Collector:
             grpc_server, grpc_port = await otlp_grpc.start(self.door, address(where.host, where.grpc_port), **locks.grpc())
         except OSError as error:
             raise ServeError(str(error)) from error
-        web = locks.web(collect_app.application(self.sink, self.receiving, locks.refused), self.receiving.otlp_http_port)
+        asked, ports = self.config.observe, (port_of(self.web_socket), port_of(self.otlp_socket), grpc_port)
+        starting.refuse_own(asked, where.host, ports)
+        numbers = functools.partial(collect_app.families, self.sink, locks.refused, self.receiving, self.observer)
+        self.observer.tracing = starting.started(asked, "collect", numbers)
+        application = collect_app.application(self.sink, self.receiving, numbers)
+        web = Watched(locks.web(application, self.receiving.otlp_http_port), self.observer)
         servers = [
             Uvicorn(Headed(web), locks.certificates, "web"),
             Uvicorn(locks.otlp(otlp_app(self.door, port_of(self.web_socket))), locks.certificates, "otlp_http"),
@@ -113,3 +125,4 @@ class _Collector:
             server.should_exit = True
         await grpc_server.stop(GRACE_S)
         await asyncio.wait(tasks, timeout=GRACE_S)
+        await asyncio.to_thread(self.observer.tracing.close)

@@ -18,6 +18,7 @@ from leverwatch import config_errors
 from leverwatch.access_settings import Access, Identity, Link, Price, Registry, Tls
 from leverwatch.described import is_struct, item_kind, says
 from leverwatch.holdout_settings import Holdout
+from leverwatch.observe_settings import Observe
 from leverwatch.retention_settings import Retention
 from leverwatch.segment_settings import Segments
 from leverwatch.store_settings import StoreConfig
@@ -30,6 +31,7 @@ NOT_KEYS = (
     "LEVERWATCH_DATA",
     "LEVERWATCH_REQUIRE_ALERTMANAGER",
     "LEVERWATCH_REQUIRE_BROWSER",
+    "LEVERWATCH_REQUIRE_PROMTOOL",
     "LEVERWATCH_TOKEN",
     "LEVERWATCH_CA_FILE",
     "LEVERWATCH_CLIENT_CERT_FILE",
@@ -93,6 +95,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sql: SqlConfig = SqlConfig()
     slo: SloConfig = SloConfig()
     alerts: Alerts = Alerts()
+    observe: Observe = Observe()
     access: Access = Access()
     tls: Tls = Tls()
     identity: Identity = Identity()

@@ -15,6 +15,7 @@ import collectors.api
 from collectors.door import Door
 from leverwatch import tls
 from leverwatch.access_settings import Port
+from leverwatch.observe import logs
 
 
 class ServeError(RuntimeError):
@@ -26,6 +27,8 @@ class Uvicorn(uvicorn.Server):
 
     def __init__(self, application: Any, certificates: tls.Certificates | None, port: Port) -> None:
         settings: dict[str, Any] = {"log_level": "warning", "access_log": False, "lifespan": "off", "timeout_graceful_shutdown": 2}
+        if logs.is_json():
+            settings["log_config"] = None  # else it prints by itself
         if certificates:
             settings["ssl_context_factory"] = lambda *_: certificates.context(port)
         super().__init__(uvicorn.Config(application, **settings))

@@ -28,8 +28,12 @@ from leverwatch.engine_room import EngineRoom
 from leverwatch.lake_room import LakeRoom
 from leverwatch.listening import ServeError, Uvicorn, address, listen, otlp_app, port_of
 from leverwatch.locks import Locks
+from leverwatch.observe import starting
+from leverwatch.observe.observer import Observer
+from leverwatch.observe.web import Watched
 from leverwatch.receiving import Receiving
 from leverwatch.serve_file import Addresses
+from leverwatch.served_numbers import ServedNumbers
 from leverwatch.worker import Worker
 from queries import report_kernels
 
@@ -44,6 +48,7 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
     Raises:
         ServeError: the folder is served already, an address is taken, or the store gave itself up while it ran.
         AccessError, TlsError, ExposedError: a token or certificate cannot be used, or a port would be open to the network.
+        OwnIngestError, ObserveMissingError: its own spans would go into itself, or what sends them is not installed.
     """
     allocator.keep_freed_memory()
     running = serve_file.live(folder)
@@ -53,6 +58,7 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
     where = config.serve
     locks = Locks(config, os.environ)
     exposure.check(where, locks.tokens, locks.certificates)
+    starting.refuse_own(config.observe, where.host, (where.port, where.otlp_http_port, where.grpc_port))
     web_socket = listen(where.host, where.port, "--port")
     otlp_socket = listen(where.host, where.otlp_http_port, "--otlp-http-port")
     listen(where.host, where.grpc_port, "--grpc-port").close()  # so that a taken port is told before the folder is made
@@ -67,11 +73,12 @@ def serve(folder: Path, config: Config, announce: Callable[[Addresses], None]) -
         room.close()
 
 
-def door_of(room: EngineRoom) -> Door:
+def door_of(room: EngineRoom, observer: Observer) -> Door:
     """What receivers ask: of the spool, or of the lake."""
+    told = observer.handled
     if isinstance(room, LakeRoom):
-        return Door(room.sink, time.time_ns, room.sink.note, reference_check, waiting=None)
-    return Door(room.spool, time.time_ns, room.loader.note, reference_check, waiting=room.loader.waiting)
+        return Door(room.sink, time.time_ns, room.sink.note, reference_check, waiting=None, told=told)
+    return Door(room.spool, time.time_ns, room.loader.note, reference_check, waiting=room.loader.waiting, told=told)
 
 
 def kafka_of(room: EngineRoom, door: Door) -> KafkaReader | None:
@@ -87,9 +94,10 @@ class _Server:
     def __init__(self, room: EngineRoom, locks: Locks, web_socket: socket.socket, otlp_socket: socket.socket) -> None:
         self.locks = locks
         self.room, self.web_socket, self.otlp_socket = room, web_socket, otlp_socket
-        self.couriers = Couriers(room.store, room.config.receivers, room.clock, os.environ)
-        self.worker = Worker(room, self.couriers)
-        self.door = door_of(room)
+        self.observer = observer = Observer()
+        self.couriers = Couriers(room.store, room.config.receivers, room.clock, os.environ, told=observer.tried)
+        self.worker = Worker(room, self.couriers, observer=observer)
+        self.door = door_of(room, observer)
         is_tls = locks.certificates is not None
         kafka = kafka_of(room, self.door)
         self.receiving = Receiving.through(self.door, room.config.scrape, port_of(otlp_socket), is_tls=is_tls, kafka=kafka)
@@ -107,8 +115,13 @@ class _Server:
             grpc_server, grpc_port = await otlp_grpc.start(self.door, address(where.host, where.grpc_port), **self.locks.grpc())
         except OSError as error:
             raise ServeError(str(error)) from error
+        asked, ports = self.room.config.observe, (port_of(self.web_socket), port_of(self.otlp_socket), grpc_port)
+        starting.refuse_own(asked, where.host, ports)
         locks = self.locks
-        web = locks.web(app.pages(self.room, self.worker, self.couriers, locks.refused, self.receiving), self.receiving.otlp_http_port)
+        numbers = ServedNumbers(self.room, self.worker, locks.refused, self.receiving)
+        self.observer.tracing = starting.started(asked, "serve", numbers.families)
+        application = app.pages(self.room, self.worker, self.couriers, locks.refused, self.receiving, numbers)
+        web = Watched(locks.web(application, self.receiving.otlp_http_port), self.observer)
         pages = Uvicorn(Headed(web), locks.certificates, "web")
         otlp = Uvicorn(locks.otlp(otlp_app(self.door, port_of(self.web_socket))), locks.certificates, "otlp_http")
         logging.getLogger(not_http.LOGGER).addFilter(not_http.Hint(grpc_port, is_tls=locks.certificates is not None))
@@ -150,6 +163,7 @@ class _Server:
                 self.room.drain(DRAIN_S)
         finally:
             self.couriers.stop(GRACE_S)
+            self.observer.tracing.close()
 
     def _compile(self) -> None:
         """Compiles the decoder's kernels, then lets the door use them instead of the reference parser; and those of reports."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -25,11 +26,12 @@ class PoolError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one task: its arguments, and its answer, or why there is none."""
+    """What became of one task: its arguments, and its answer, or why there is none. `elapsed_s` is what it took where it ran, if known."""
 
     task: tuple[Any, ...]
     answer: Any = None
     error: str = ""
+    elapsed_s: float = 0.0
 
 
 class Pool(Protocol):
@@ -53,12 +55,13 @@ class Here:
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Outcome]:
         """Runs a function with each of some tuples of arguments, in order."""
         for task in tasks:
+            began_s = time.perf_counter()
             try:
                 answer = function(*task)
             except Exception as error:  # one that fails holds up no other, and is tried again in the next round
-                yield Outcome(task, error=_said(error))
+                yield Outcome(task, error=_said(error), elapsed_s=time.perf_counter() - began_s)
             else:
-                yield Outcome(task, answer)
+                yield Outcome(task, answer, elapsed_s=time.perf_counter() - began_s)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -85,20 +88,26 @@ class Cluster:
 
     def run(self, function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]]) -> Iterator[Outcome]:
         """Runs a function with each of some tuples of arguments, beside each other; gives them as they end."""
-        remote = self._ray.remote(num_cpus=1, max_retries=TRIES, retry_exceptions=[LakeError, OSError])(function)
-        waiting = {remote.remote(*task): task for task in tasks}
+        remote = self._ray.remote(num_cpus=1, max_retries=TRIES, retry_exceptions=[LakeError, OSError])(_timed)
+        waiting = {remote.remote(function, task): task for task in tasks}
         while waiting:
             ended, _ = self._ray.wait(list(waiting), num_returns=1)
             for one in ended:
                 task = waiting.pop(one)
                 try:
-                    yield Outcome(task, self._ray.get(one))
+                    yield Outcome(task, *self._ray.get(one))
                 except Exception as error:  # as above
                     yield Outcome(task, error=_said(error))
 
     def close(self) -> None:
         """Ends a Ray of our own, or leaves the cluster."""
         self._ray.shutdown()
+
+
+def _timed(function: Callable[..., Any], task: tuple[Any, ...]) -> tuple[Any, str, float]:
+    """What a function answers, that there is no error, and how long it took, by the clock of the machine that it runs on."""
+    began_s = time.perf_counter()
+    return function(*task), "", time.perf_counter() - began_s
 
 
 def _said(error: Exception) -> str:

@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from leverwatch import work_plan, work_tasks, work_upkeep
+from leverwatch.observe.observer import Observer
+from leverwatch.observe.watched_pool import WatchedPool
 from leverwatch.work_hours import Hours
 from leverwatch.work_plan import Plan
 from leverwatch.work_pool import Pool
@@ -67,8 +69,12 @@ class Working:
     clock: Callable[[], datetime]
     say: Say = lambda _: None
     limits: Mapping[str, timedelta | None] = field(default_factory=dict)
+    observer: Observer = field(default_factory=Observer)
     _compared: datetime | None = None
     _kept_s: float = -KEPT_UP_S
+
+    def __post_init__(self) -> None:
+        self.pool = WatchedPool(self.pool, self.observer)
 
     def once(self, *, is_last: bool = False) -> Round:
         """One round: the hours that are due, then the levers. With `is_last` everything is settled: nothing more is to come.
@@ -76,6 +82,12 @@ class Working:
         Raises:
             LakeError: the lake cannot be read or written.
         """
+        with self.observer.work_round() as around:
+            done = self._once(is_last=is_last)
+            around.done, around.failed = int(not done.is_nothing()), len(done.failed)
+        return done
+
+    def _once(self, *, is_last: bool) -> Round:
         began_s, lake = time.process_time(), self.work.lake()
         before = work_plan.last(lake)
         plan = work_plan.plan(lake, before, self.clock(), is_last=is_last)

@@ -10,6 +10,7 @@ import re
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,6 +71,8 @@ class Sandbox:
         self._copies = HotCopies(store, self.limits.behind_s)
         self._places = threading.BoundedSemaphore(self.limits.at_once)
         self.runs = Runs()
+        self.outcomes: Counter[str] = Counter()  # of statements: answered, or the code of their `SqlError`
+        self._counting = threading.Lock()
 
     @property
     def columns(self) -> Mapping[str, list[tuple[str, str]]]:
@@ -87,18 +90,27 @@ class Sandbox:
     ) -> SqlResult:
         """The rows of one reading statement, the first `limit_rows` of them. Under its `run_id` it can be stopped. Raises SqlError."""
         started_s = time.monotonic()
-        limit_rows, wall_s = self._checked(sql, limit_rows, limit_s)
         try:
+            limit_rows, wall_s = self._checked(sql, limit_rows, limit_s)
             with self.runs.on_their_way(run_id, limit_rows, wall_s) as run:
                 columns, table = self._answer(sql, params, run)
         except RunIdError as error:
+            self._count("invalid")
             raise SqlError(str(error), "invalid") from error
+        except SqlError as error:
+            self._count(error.code)
+            raise
+        self._count("answered")
         truncated = table.num_rows > limit_rows
         return SqlResult(columns, table.slice(0, limit_rows), truncated, time.monotonic() - started_s)
 
     def close(self) -> None:
         """Deletes the Parquet copies."""
         self._copies.close()
+
+    def _count(self, outcome: str) -> None:
+        with self._counting:
+            self.outcomes[outcome] += 1
 
     def _checked(self, sql: str, limit_rows: int | None, limit_s: float | None) -> tuple[int, float]:
         limits = self.limits

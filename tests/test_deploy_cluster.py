@@ -106,10 +106,9 @@ def test_ports_variables_and_mounts_of_a_container_are_those_of_the_configuratio
     for port in container.get("ports", ()):
         assert port["containerPort"] == getattr(serve, PORTS[port["name"]])
     names = {one["name"] for one in container.get("env", ())}
+    assert names == TOKENS.keys()
     if container["args"][0] == "work":
-        assert not names
-    else:
-        assert names == TOKENS.keys()
+        assert parsed(container["args"]).metrics_port == serve.port
     assert [name for name in names if name.startswith("LEVERWATCH_") and name not in config.variables()] == []
     mounts = {one["mountPath"] for one in container["volumeMounts"]}
     data = parsed(container["args"]).data
@@ -125,7 +124,7 @@ def test_a_workload_selects_its_own_pods_bounds_them_and_is_probed_where_it_answ
     assert container["resources"].keys() == {"requests", "limits"}
     assert pod["spec"]["terminationGracePeriodSeconds"] > 15
     probes = PROBES & container.keys()
-    assert probes == (set() if container["args"][0] == "work" else PROBES)
+    assert probes == ({"livenessProbe"} if container["args"][0] == "work" else PROBES)
     ports = {port["name"] for port in container.get("ports", ())}
     for name in probes:
         assert container[name]["httpGet"] == {"path": "/readyz" if name == "readinessProbe" else "/healthz", "port": "http"}
@@ -162,6 +161,6 @@ def test_compose_publishes_ports_that_roles_listen_on_each_once_and_gives_every_
 def test_the_image_has_the_ports_and_the_folders_that_roles_ask_for() -> None:
     image = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     assert "EXPOSE 4317 4318 8080" in image
-    assert "'/src[cluster]'" in image
+    assert "'/src[cluster,observe]'" in image
     assert {one["spec"]["template"]["spec"]["securityContext"]["runAsUser"] for one in WORKLOADS} == {10001}
     assert "--uid 10001" in image

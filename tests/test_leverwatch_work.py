@@ -22,6 +22,7 @@ from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
 from leverwatch.lake_reading import LakeReading
 from leverwatch.lake_room import LakeRoom
+from leverwatch.observe.store_numbers import lake_families
 from leverwatch.work_plan import Last
 from leverwatch.work_pool import Cluster, Here, Outcome
 from leverwatch.working import Working
@@ -279,9 +280,13 @@ def test_a_server_says_where_nobody_works_on_its_lake_and_which_task_failed(tmp_
         assert "no round of `leverwatch work`" in reading.problem
         failing = Working(worlds.work(tmp_path / "lake", tmp_path / "kept"), Failing(), lambda: NOW)
         assert failing.once(is_last=True).failed == {(HOUR - ONE_HOUR).isoformat(): "it cannot be"}
+        told = failing.observer.work
+        assert (told.failing.of(), told.tasks.of("hour", "failed"), told.rounds.of("incomplete"), told.succeeded.of()) == (1, 1, 1, None)
         reading.hurry()
         reading.take(NOW)
         assert "it cannot be" in reading.problem
+        values = {family.name: [sample.value for sample in family.samples] for family in lake_families(store, NOW + ONE_HOUR)}
+        assert values == {"leverwatch_lake_round_age_seconds": [3600.0], "leverwatch_lake_round_failed_tasks": [1.0]}
         assert work_plan.plan(lake, work_plan.last(lake), NOW).hours == (HOUR - ONE_HOUR,)
     finally:
         store.close()

@@ -12,6 +12,7 @@ import msgspec
 from leverwatch import config
 from leverwatch.cli import common
 from leverwatch.collecting import collect
+from leverwatch.observe import logs
 from leverwatch.serve_file import Addresses
 
 PORTS = ("host", "grpc_port", "otlp_http_port", "port")
@@ -33,6 +34,7 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Collects until it is told to stop."""
     read = config.read(Path(args.config) if args.config else None, common.folder(args))
+    logs.set_up(read.observe)
     asked = {key: getattr(args, key) for key in PORTS if getattr(args, key) is not None}
     read = msgspec.structs.replace(read, serve=msgspec.structs.replace(read.serve, **asked))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -60,9 +61,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not _is_told(error):
             raise
-        print(f"leverwatch: {_one_line(error)}", file=sys.stderr)
+        _tell(error)
         return 2
     return status
+
+
+def _tell(error: Exception) -> None:
+    """Says an error in one line: of JSON where the process logs so, which a command that runs no server never does."""
+    logs = sys.modules.get("leverwatch.observe.logs")
+    if logs is not None and logs.is_json():
+        logging.getLogger("leverwatch").critical(_one_line(error))
+    else:
+        print(f"leverwatch: {_one_line(error)}", file=sys.stderr)
 
 
 def _is_told(error: Exception) -> bool:

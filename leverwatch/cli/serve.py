@@ -13,6 +13,7 @@ import msgspec
 
 from leverwatch import config
 from leverwatch.cli import common
+from leverwatch.observe import logs
 from leverwatch.serve_file import Addresses
 from leverwatch.serving import serve
 
@@ -37,6 +38,7 @@ def run(args: argparse.Namespace) -> int:
         _end_with_parent()
     folder = common.folder(args)
     read = config.read(Path(args.config) if args.config else None, folder)
+    logs.set_up(read.observe)
     asked = {key: getattr(args, key) for key in ("host", "grpc_port", "otlp_http_port", "port") if getattr(args, key) is not None}
     read = msgspec.structs.replace(read, serve=msgspec.structs.replace(read.serve, **asked))
 

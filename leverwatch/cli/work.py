@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import functools
+import logging
 import signal
 import sys
 import threading
 from pathlib import Path
 from typing import Any
 
-from leverwatch import config, work_upkeep, working
+from leverwatch import config, work_app, work_upkeep, working
 from leverwatch.cli import common
+from leverwatch.observe import logs, starting
+from leverwatch.observe.observer import Observer
 from leverwatch.work_pool import Cluster, Here, Pool
 from leverwatch.work_settings import work_of
+
+log = logging.getLogger("leverwatch.work")
 
 
 def add(subparsers: Any) -> None:
@@ -26,6 +32,9 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--once", action="store_true", help="one round that takes all there is as complete, then end")
     parser.add_argument("--every", type=_above_zero, default=60.0, metavar="S", help="seconds from one round to the next (default 60)")
+    parser.add_argument(
+        "--metrics-port", type=int, metavar="N", help="answer /metrics and /healthz there, on [serve] host (default: no port)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -33,13 +42,20 @@ def run(args: argparse.Namespace) -> int:
     """Works until it is told to stop; with --once status 1 says that a task failed."""
     folder = common.folder(args)
     read = config.read(Path(args.config) if args.config else None, folder)
+    logs.set_up(read.observe)
     work = work_of(read, folder)
+    observer = Observer()
+    numbers = functools.partial(work_app.families, observer)
+    listening = work_app.Listening(read, args.metrics_port, numbers) if args.metrics_port is not None else None
+    observer.tracing = starting.started(read.observe, "work", numbers)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     pool: Pool = Here() if args.workers == 0 else Cluster(args.address, args.workers)
     try:
-        worker = working.Working(work, pool, working.utc_now, _say, work_upkeep.limits(read.retention))
+        worker = working.Working(work, pool, working.utc_now, _say, work_upkeep.limits(read.retention), observer)
+        if listening is not None:
+            _say(f"metrics    {listening.start()}/metrics")
         if args.once:
             done = worker.once(is_last=True)
             if done.is_nothing():
@@ -48,6 +64,9 @@ def run(args: argparse.Namespace) -> int:
         worker.forever(stop, args.every)
     finally:
         pool.close()
+        if listening is not None:
+            listening.stop()
+        observer.tracing.close()
     return 0
 
 
@@ -68,5 +87,8 @@ def _above_zero(text: str) -> float:
 
 
 def _say(sentence: str) -> None:
+    if logs.is_json():
+        log.info(sentence)
+        return
     sys.stdout.write(sentence + "\n")
     sys.stdout.flush()
