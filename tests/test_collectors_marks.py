@@ -34,7 +34,7 @@ def marked(key: str, value: str) -> bytes:
         (
             "leverwatch.dialect",
             "vlm",
-            "leverwatch.dialect = 'vlm' is no dialect; did you mean 'vllm'?; taken: dynamo_request_trace, ",
+            "leverwatch.dialect = 'vlm' is no dialect; did you mean 'vllm'?; taken: ",
         ),
         ("leverwatch.modle", "x", "attribute 'leverwatch.modle' is unknown; did you mean 'leverwatch.model'?"),
     ],
