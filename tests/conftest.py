@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import store_copies
 
 from dashboards.studio import Studio
 from queries import fresh_parts
+from queries import store as store_module
 from queries.sandbox import Sandbox, SqlLimits
 from queries.store import Store
 
@@ -17,6 +19,16 @@ if TYPE_CHECKING:
     from alert_letters import Hook
     from playwright.sync_api import Browser
 
+COSTLY = (
+    "test_demo_truths",
+    "test_leverwatch_demo",
+    "test_leverwatch_wheel",
+    "test_leverwatch_serve",
+    "test_pipeline_assemble_properties",
+    "test_queries_migrating",
+    "test_demo_advice",
+)
+"""The files that take longest, longest first: begun last, one of them would keep one worker while the others have nothing to do."""
 RECORDINGS = Path(__file__).parents[1] / "../shared/data/otlp"
 
 
@@ -26,6 +38,20 @@ def recordings() -> Path:
     if not RECORDINGS.is_dir():
         pytest.skip(f"no recordings beside the checkout: {RECORDINGS}")
     return RECORDINGS
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _stores_are_copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """New stores of this process are copies of one; tests of opening itself ask for `_whole_schema`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_module, "_open_migrated", store_copies.opener(tmp_path_factory.mktemp("template") / "live.duckdb"))
+        yield
+
+
+@pytest.fixture
+def _whole_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New stores run every step of the schema, as they do outside of tests."""
+    monkeypatch.setattr(store_module, "_open_migrated", store_copies.OPEN)
 
 
 @pytest.fixture
@@ -100,7 +126,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what takes minutes, unless it is asked for."""
+    """Costly files go first, and what takes minutes is left out, unless it is asked for."""
+    items.sort(key=lambda item: COSTLY.index(item.path.stem) if item.path.stem in COSTLY else len(COSTLY))
     if config.getoption("--long"):
         return
     for item in items:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import NamedTuple
 
+import msgspec
 import pytest
-from demo_played import loaded, told
+from demo_played import BEGAN, loaded, told
 
-from demo import scenarios
+from demo import questions, scenarios
 from demo.engines import voices
 from demo.fleet import Fleet
 from demo.pools import worker_names
@@ -33,6 +35,11 @@ LEAST_SAMPLED = 0.98
 """Of levels that are joined from samples: what began before the first look has none."""
 
 
+STEADY_HOURS, SETTLED_HOURS = 2.0, 1.0
+WHOLE = ("peak-only",)
+"""Its truths are of a load that rises and falls over all of its hours."""
+
+
 class Played(NamedTuple):
     scenario: Scenario
     connection: Local
@@ -41,9 +48,20 @@ class Played(NamedTuple):
 
 @pytest.fixture(scope="module", params=scenarios.names())
 def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
-    scenario = scenarios.load(request.param)
+    scenario = enough(scenarios.load(request.param))
     with loaded(scenario, tmp_path_factory.mktemp("store")) as (connection, fleet):
         yield Played(scenario, connection, fleet)
+
+
+def enough(scenario: Scenario) -> Scenario:
+    """The scenario until an hour after the last of its truths has come about: its later hours say the same once more.
+
+    Scores that tell no change come once an hour, and their mean takes all of these.
+    """
+    since = max(since for truth in scenario.truth for since, _ in questions.periods(scenario, truth, BEGAN).values())
+    hours = max(STEADY_HOURS, (since - BEGAN) / timedelta(hours=1) + SETTLED_HOURS)
+    has_scores_alone = bool(scenario.evaluations) and not scenario.changes
+    return scenario if scenario.name in WHOLE or has_scores_alone else msgspec.structs.replace(scenario, hours=min(hours, scenario.hours))
 
 
 def shares(connection: Local, conditions: dict[str, str], where: str = "true") -> dict[str, float]:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import yaml
 
-from leverwatch import config, exposure
+from leverwatch import config, exposure, serving
 from leverwatch.config import Config
 from leverwatch.locks import Locks
 
@@ -23,6 +23,10 @@ ROLES = {"collect", "work", "serve"}
 PORTS = {"otlp-grpc": "grpc_port", "otlp-http": "otlp_http_port", "http": "port"}
 PROBES = {"startupProbe", "readinessProbe", "livenessProbe"}
 KUBERNETES = "1.34"
+STOP_S = serving.DRAIN_S + 15
+"""What a process may take to end: what it works off, and what its listeners and its jobs take to close."""
+WRITTEN = {"/tmp", "/var/cache/leverwatch"}
+"""Where every role writes, whatever its data folder is: Ray's files and temporary ones, and what Numba compiles."""
 
 
 def read(path: Path) -> Any:
@@ -117,12 +121,47 @@ def test_ports_variables_and_mounts_of_a_container_are_those_of_the_configuratio
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one["metadata"]["name"])
+def test_nothing_runs_as_root_or_writes_outside_of_volumes(workload: dict[str, Any]) -> None:
+    pod = workload["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    volumes = {one["name"]: one for one in pod["volumes"]} | {
+        one["metadata"]["name"]: one for one in workload["spec"].get("volumeClaimTemplates", ())
+    }
+    for container in (*pod["initContainers"], *pod["containers"]):
+        allowed = container["securityContext"]
+        assert (allowed["readOnlyRootFilesystem"], allowed["allowPrivilegeEscalation"], allowed["capabilities"]) == (
+            True,
+            False,
+            {"drop": ["ALL"]},
+        )
+        assert {mount["name"] for mount in container["volumeMounts"]} <= volumes.keys()
+    mounts = {one["mountPath"]: volumes[one["name"]] for one in pod["containers"][0]["volumeMounts"]}
+    assert mounts.keys() >= WRITTEN
+    assert all("emptyDir" in mounts[path] for path in WRITTEN)
+
+
+def test_each_role_may_be_reached_at_the_ports_it_has_and_no_other() -> None:
+    open_at = {
+        one["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"]: [
+            port["port"] for rule in one["spec"].get("ingress", ()) for port in rule["ports"]
+        ]
+        for one in of_kind("NetworkPolicy")
+    }
+    assert open_at == {
+        one["metadata"]["labels"]["app.kubernetes.io/component"]: [
+            port["name"] for port in one["spec"]["template"]["spec"]["containers"][0].get("ports", ())
+        ]
+        for one in WORKLOADS
+    }
+
+
+@pytest.mark.parametrize("workload", WORKLOADS, ids=lambda one: one["metadata"]["name"])
 def test_a_workload_selects_its_own_pods_bounds_them_and_is_probed_where_it_answers(workload: dict[str, Any]) -> None:
     pod = workload["spec"]["template"]
     (container,) = pod["spec"]["containers"]
     assert workload["spec"]["selector"]["matchLabels"] == pod["metadata"]["labels"] == workload["metadata"]["labels"]
     assert container["resources"].keys() == {"requests", "limits"}
-    assert pod["spec"]["terminationGracePeriodSeconds"] > 15
+    assert pod["spec"]["terminationGracePeriodSeconds"] >= STOP_S
     probes = PROBES & container.keys()
     assert probes == ({"livenessProbe"} if container["args"][0] == "work" else PROBES)
     ports = {port["name"] for port in container.get("ports", ())}
@@ -158,9 +197,27 @@ def test_compose_publishes_ports_that_roles_listen_on_each_once_and_gives_every_
     assert all(not name.startswith("LEVERWATCH_") for name in TOKENS)
 
 
+@pytest.mark.parametrize("service", SERVICES.values(), ids=lambda one: one["command"][0])
+def test_compose_lets_nothing_write_outside_of_volumes_and_waits_for_the_end(service: dict[str, Any]) -> None:
+    assert service["read_only"]
+    assert (service["cap_drop"], service["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
+    assert {*service["tmpfs"], *(volume.split(":")[1] for volume in service["volumes"])} >= WRITTEN
+    assert int(service["stop_grace_period"].removesuffix("s")) >= STOP_S
+    assert ("healthcheck" in service) == (service["command"][0] != "work")
+
+
+def test_what_was_built_here_and_what_git_keeps_stay_out_of_the_image() -> None:
+    left_out = (DEPLOY.parent / ".dockerignore").read_text(encoding="utf-8").split()
+    ignored = (DEPLOY.parent / ".gitignore").read_text(encoding="utf-8").split()
+    folders = {line.strip("/") for line in ignored if line.endswith("/")} - {"__pycache__", "*.egg-info"}
+    assert {*left_out} >= {".git", "**/__pycache__", *folders}
+
+
 def test_the_image_has_the_ports_and_the_folders_that_roles_ask_for() -> None:
     image = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
     assert "EXPOSE 4317 4318 8080" in image
-    assert "'/src[cluster,observe]'" in image
+    assert "[cluster,observe]" in image
+    assert "USER leverwatch" in image
+    assert "HOME=/tmp " in image
     assert {one["spec"]["template"]["spec"]["securityContext"]["runAsUser"] for one in WORKLOADS} == {10001}
     assert "--uid 10001" in image

@@ -13,6 +13,8 @@ from queries import files, migrating, sealing
 from queries.migrating import SchemaError
 from queries.store import Store
 
+pytestmark = pytest.mark.usefixtures("_whole_schema")
+
 STEPS = files.schema()
 NEWEST = STEPS[-1][0]
 HOUR = datetime(2026, 11, 29, 10, tzinfo=UTC)

@@ -16,6 +16,8 @@ from queries import files
 from queries.migrating import SchemaError
 from queries.store import Store, StoreError
 
+pytestmark = pytest.mark.usefixtures("_whole_schema")
+
 
 @pytest.fixture(scope="module")
 def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
