@@ -81,13 +81,16 @@ def read(lake: Lake, whole: Whole, part: int, sources: Sequence[Sorted], rules: 
     loaded = hour_spans.loaded(_gathered(lake, sources, "imported_requests", [part]))
     requests, quarantine = hours.assembled(spans, loaded, rules.edges)
     del spans
-    homes = buckets(requests.select(hour_packing.home()).to_series())
+    counts = hour_packing.counted(requests).to_arrow(compat_level=oldest)
+    lasted = hours.block_spans(requests, hour, hours.settled_until(hour, cutoff))
+    homes, rows = buckets(requests.select(hour_packing.home()).to_series()), hours.as_rows(requests)
+    del requests  # its rows are there once, then once more by bucket
     return Read(
-        lake_staging.put(lake, hour, apart(hours.as_rows(requests), homes, BUCKETS)),
+        lake_staging.put(lake, hour, apart(rows, homes, BUCKETS)),
         lake_staging.put(lake, hour, apart(spoken.to_arrow(compat_level=oldest), buckets(spoken["replica"]), BUCKETS)),
         lake_staging.put(lake, hour, [hour_job.as_rows("quarantine", quarantine)]),
-        hour_packing.counted(requests).to_arrow(compat_level=oldest),
-        hours.block_spans(requests, hour, hours.settled_until(hour, cutoff)),
+        counts,
+        lasted,
         time.process_time() - began_s,
     )
 
