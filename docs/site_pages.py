@@ -1,0 +1,73 @@
+"""The list of pages in `docs/README.md` in, the site's navigation out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+FOLDERS = {"docs", "benchmarks", "deploy"}
+PATTERNS = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs/**.md",
+    "benchmarks/README.md",
+    "deploy/**.md",
+]
+LIST = "docs/README"
+# Pages that are listed and not written yet: their lines are left out of the site until they are there.
+AWAITED = {
+    "SECURITY.md",
+    "docs/control-slice.md",
+    "docs/extending.md",
+    "docs/install.md",
+    "docs/marking.md",
+    "docs/observing.md",
+    "docs/reading-a-verdict.md",
+    "docs/sql-cookbook.md",
+    "docs/start-dynamo.md",
+    "docs/start-gateway.md",
+    "docs/start-llm-d.md",
+    "docs/start-sglang.md",
+    "docs/start-tensorrt-llm.md",
+    "docs/start-vllm.md",
+    "docs/statistics-explained.md",
+    "docs/troubleshooting.md",
+    "docs/webhooks.md",
+}
+_ITEM = re.compile(r"- \[(?P<title>[^]]+)\]\((?P<path>[^)#]+)\)\n")
+
+
+def navigated(docname: str, text: str, root: Path) -> str:
+    """A page's Markdown with the parts of the navigation that hang from it, without items whose page is awaited."""
+    if docname == LIST:
+        return _ITEM.sub(lambda item: "" if _is_awaited(item["path"], root) else item[0], text)
+    if docname == "README":
+        return text + "".join(_trees((root / f"{LIST}.md").read_text(encoding="utf-8"), root))
+    return text + _tree("", ["[0-9]*"], "glob") if docname == "docs/adr/README" else text
+
+
+def target(path: str) -> str:
+    """A path of the list, as seen from the repository."""
+    return path.removeprefix("../") if path.startswith("../") else f"docs/{path}"
+
+
+def _is_awaited(path: str, root: Path) -> bool:
+    return target(path) in AWAITED and not (root / target(path)).exists()
+
+
+def _trees(listed: str, root: Path) -> Iterator[str]:
+    """A tree of pages for each heading of the list; the list itself stands first."""
+    yield _tree("", [LIST])
+    for section in listed.split("\n## ")[1:]:
+        paths = [item["path"] for item in _ITEM.finditer(section) if not _is_awaited(item["path"], root)]
+        pages = [str(PurePosixPath(target(path)).with_suffix("")) for path in paths if target(path) != "README.md"]
+        yield _tree(section.partition("\n")[0], pages)
+
+
+def _tree(caption: str, pages: list[str], *options: str) -> str:
+    head = ["hidden", *options, *([f"caption: {caption}"] if caption else [])]
+    return "\n".join(["", "```{toctree}", *(f":{line}" if ": " in line else f":{line}:" for line in head), "", *pages, "```", ""])
