@@ -25,7 +25,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 def table(known: tuple[Dialect, ...]) -> str:
     """Markdown: one row per sender, a tick for each kind of number that its spans or records carry."""
     ordered = sorted(known, key=lambda dialect: (dialect.title.lower(), dialect.dialect))
-    rows = [("sender", "versions", *COLUMNS), ("---", "---", *(":-:" for _ in COLUMNS)), *map(_row, ordered)]
+    rows = [("sender", *COLUMNS), ("---", *(":-:" for _ in COLUMNS)), *map(_row, ordered)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -42,7 +42,7 @@ def replaced(page: str, known: tuple[Dialect, ...]) -> str:
 def _row(dialect: Dialect) -> tuple[str, ...]:
     read = set(_read(dialect))
     ticks = ("✓" if read.intersection(signals) else "" for signals in COLUMNS.values())
-    return (dialect.title or dialect.dialect, dialect.versions or "any", *ticks)
+    return (dialect.title or dialect.dialect, *ticks)
 
 
 def _read(dialect: Dialect) -> Iterator[str]:

@@ -63,8 +63,8 @@ def _trees(listed: str, root: Path) -> Iterator[str]:
     """A tree of pages for each heading of the list; the list itself stands first."""
     yield _tree("", [LIST])
     for section in listed.split("\n## ")[1:]:
-        paths = [item["path"] for item in _ITEM.finditer(section) if not _is_awaited(item["path"], root)]
-        pages = [str(PurePosixPath(target(path)).with_suffix("")) for path in paths if target(path) != "README.md"]
+        there = [item for item in _ITEM.finditer(section) if not _is_awaited(item["path"], root) and target(item["path"]) != "README.md"]
+        pages = [f"{item['title']} <{PurePosixPath(target(item['path'])).with_suffix('')}>" for item in there]
         yield _tree(section.partition("\n")[0], pages)
 
 
