@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from sphinx.application import Sphinx
 
@@ -22,7 +23,7 @@ release = version = re.findall(r'__version__ = "(.+)"', (ROOT / "leverwatch/vers
 extensions = ["myst_parser"]
 root_doc = "README"
 include_patterns = site_pages.PATTERNS
-exclude_patterns = sorted({path.name for path in ROOT.iterdir()} - site_pages.FOLDERS - {Path(one).name for one in site_pages.PATTERNS})
+exclude_patterns = sorted(path.name for path in ROOT.iterdir() if path.name not in site_pages.FOLDERS and path.suffix != ".md")
 nitpicky = True
 highlight_language = "text"
 myst_heading_anchors = 4
@@ -31,6 +32,7 @@ myst_heading_slug_func = "github"
 html_theme = "furo"
 html_title = f"Leverwatch {release}"
 html_static_path = ["site.css"]
+html_favicon = "../dashboards/assets/icon.svg"
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_show_copyright = False
@@ -39,8 +41,16 @@ html_domain_indices = False
 html_use_index = False
 
 
-def _navigated(_app: Sphinx, docname: str, source: list[str]) -> None:
-    source[0] = site_pages.navigated(docname, source[0], ROOT)
+def _navigated(app: Sphinx, docname: str, source: list[str]) -> None:
+    source[0] = site_pages.navigated(docname, source[0], Path(app.srcdir))
+
+
+def _reachable(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: object) -> None:
+    """What the theme leaves out for those who use a keyboard or listen: wide blocks and tables take the focus, captions have a level."""
+    body = str(context.get("body", "")).replace("<pre>", '<pre tabindex="0">')
+    context["body"] = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
+    tree = str(context.get("furo_navigation_tree", ""))
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
 
 
 def _entered(app: Sphinx, error: Exception | None) -> None:
@@ -53,4 +63,5 @@ def _entered(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> None:
     """Puts the navigation into pages as they are read, and a first page beside them."""
     app.connect("source-read", _navigated)
+    app.connect("html-page-context", _reachable, priority=900)  # behind the theme's own
     app.connect("build-finished", _entered)

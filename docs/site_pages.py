@@ -7,16 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 FOLDERS = {"docs", "benchmarks", "deploy"}
-PATTERNS = [
-    "README.md",
-    "ARCHITECTURE.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
-    "docs/**.md",
-    "benchmarks/README.md",
-    "deploy/**.md",
-]
+PATTERNS = ["*.md", *(f"{folder}/**.md" for folder in sorted(FOLDERS))]
 LIST = "docs/README"
 # Pages that are listed and not written yet: their lines are left out of the site until they are there.
 AWAITED = {
