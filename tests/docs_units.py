@@ -42,6 +42,15 @@ class Unit:
                 is_first = True
         return found
 
+    @property
+    def plain(self) -> tuple[list[str], str] | None:
+        """The words of one `leverwatch` command, and the file that its output goes to; nothing where it takes a shell to run it."""
+        words, target = self.words, ""
+        if words[-2:-1] == [">"]:
+            words, target = words[:-2], words[-1]
+        takes_a_shell = re.search(r"[$`]", self.text) or any(re.fullmatch(r"[|&;<>()]+", word) for word in words)
+        return (words, target) if words[:1] == ["leverwatch"] and not takes_a_shell else None
+
 
 def units(block: Block) -> list[Unit]:
     """The units of a `sh` or `console` block."""
@@ -54,17 +63,26 @@ def parses(text: str) -> bool:
 
 
 def _shown(block: Block) -> Iterator[Unit]:
-    """A prompt begins a command, a backslash goes on with it, all else is output."""
+    """A prompt begins a command, a backslash or an open quote goes on with it, all else is output."""
     lines = block.text.splitlines()
     while lines:
         line, command = lines.pop(0), []
         if not line.startswith(PROMPT):
             continue
         command.append(line.removeprefix(PROMPT))
-        while command[-1].endswith("\\") and lines:
+        while lines and (command[-1].endswith("\\") or _is_open("\n".join(command))):
             command.append(lines.pop(0).removeprefix("> "))
         follows = lines[0] if lines and not lines[0].startswith(PROMPT) else ""
         yield Unit(block.place, "\n".join(command), follows)
+
+
+def _is_open(text: str) -> bool:
+    """Whether a quote is not closed yet."""
+    try:
+        shlex.split(text, comments=True)
+    except ValueError:
+        return True
+    return False
 
 
 def _plain(block: Block) -> Iterator[Unit]:

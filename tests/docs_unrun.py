@@ -18,6 +18,8 @@ UNRUN: Mapping[str, str] = {
     r"^python3? \S*response_tap\.py\b": "serves: tests/test_collectors_response_tap_proxy.py starts it",
     r"^(docker|kubectl|helm|systemctl|journalctl|podman|ssh|rsync)\b": "needs what no test machine has: containers, a cluster, systemd",
     r"(?m)^(vllm|python3? -m (sglang|vllm|tensorrt_llm|dynamo)|trtllm-serve|dynamo|litellm|envoy|aigw|otelcol)\b": "an engine or gateway",
+    r"\A#!": "a program to be saved and given to something else",
+    r"^(chmod|socat)\b": "starts such a program: tests/test_docs_webhooks.py does",
     r"^amtool\b|grafana": "programs of others",
     r"^curl .*//(?!127\.0\.0\.1:8080|localhost:8080|leverwatch:8080)": "asks a server that is not ours",
 }
