@@ -25,6 +25,7 @@ root_doc = "README"
 include_patterns = site_pages.PATTERNS
 exclude_patterns = sorted(path.name for path in ROOT.iterdir() if path.name not in site_pages.FOLDERS and path.suffix != ".md")
 nitpicky = True
+smartquotes = False  # text stands as it is written
 highlight_language = "text"
 myst_heading_anchors = 4
 myst_heading_slug_func = "github"
