@@ -16,7 +16,6 @@ AWAITED = {
     "docs/extending.md",
     "docs/install.md",
     "docs/marking.md",
-    "docs/observing.md",
     "docs/reading-a-verdict.md",
     "docs/sql-cookbook.md",
     "docs/start-dynamo.md",
