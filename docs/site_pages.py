@@ -10,10 +10,7 @@ FOLDERS = {"docs", "benchmarks", "deploy"}
 PATTERNS = ["*.md", *(f"{folder}/**.md" for folder in sorted(FOLDERS))]
 LIST = "docs/README"
 # Pages that are listed and not written yet: their lines are left out of the site until they are there.
-AWAITED = {
-    "SECURITY.md",
-    "docs/install.md",
-}
+AWAITED: frozenset[str] = frozenset()
 _ITEM = re.compile(r"- \[(?P<title>[^]]+)\]\((?P<path>[^)#]+)\)\n")
 
 

@@ -13,6 +13,7 @@ UNRUN: Mapping[str, str] = {
     r"leverwatch verify\b": "needs the notice of a flip that was judged here: tests/test_leverwatch_verify.py has one",
     r"leverwatch load (exports/|trace|perf)": "names recordings of the reader's own: tests/test_leverwatch_cli.py loads some",
     r"leverwatch (deliveries --replay|silence snooze|silence end)": "names ids of the reader's own: tests/test_alerts_silences.py has some",
+    r"^(install|useradd|userdel|rm|python3 -m venv)\b|/opt/leverwatch": "installs on the machine, or takes away",
     r"^(git|make|pip|uv|npm|go|apt-get|sudo)\b": "installs, or runs the very tests",
     r"^(PYTHONPATH=\S+ )?(taskset -c \d+ )?python3? benchmarks/": "a benchmark takes minutes",
     r"^python3? \S*response_tap\.py\b": "serves: tests/test_collectors_response_tap_proxy.py starts it",
