@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-long check golden calibrate fuzz serve clean
+.PHONY: help demo test test-long check golden docs screenshot calibrate fuzz serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,7 +25,14 @@ check: $(READY) ## lint and type-check
 
 golden: $(READY) ## rewrite the golden files that tests compare with
 	$(BIN)/pytest --update-golden tests/test_queries_metric_sql.py tests/test_leverwatch_config_page.py tests/test_collectors_engine_docs.py \
-	  tests/test_leverwatch_observe_docs.py tests/test_pipeline_metric_docs.py tests/test_pipeline_trap_docs.py tests/test_alerts_policy_docs.py tests/test_queries_question_docs.py
+	  tests/test_leverwatch_observe_docs.py tests/test_pipeline_metric_docs.py tests/test_pipeline_trap_docs.py tests/test_alerts_policy_docs.py tests/test_queries_question_docs.py \
+	  tests/test_collectors_engine_matrix.py tests/test_leverwatch_commands_page.py
+
+docs: $(READY) ## build the pages as a site into build/site; a dead link fails
+	$(BIN)/sphinx-build -q -W --keep-going -n -c docs -d build/doctrees . build/site
+
+screenshot: $(READY) ## take the README's picture from the demo (minutes, Chromium)
+	PYTHONPATH=tests $(BIN)/python docs/screenshot.py
 
 calibrate: $(READY) ## measure false alarms and delays: 500 simulated days each, and the demo's scenarios over 20 seeds (hours)
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate.py --days 500 $(ARGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -37,7 +37,8 @@ class Remote(Connection):
         self.http = httpx.Client(base_url=self.url, timeout=TIMEOUT_S, **(credentials or Credentials()).client())
 
     def ask(self, sql: str, params: Mapping[str, Any] | None = None, limit_rows: int | None = None) -> SqlResult:
-        asked = {"sql": sql, "params": dict(params or {}), "format": "arrow"} | ({"limit": limit_rows} if limit_rows else {})
+        sent = {name: _text(value) for name, value in (params or {}).items()}
+        asked = {"sql": sql, "params": sent, "format": "arrow"} | ({"limit": limit_rows} if limit_rows else {})
         return SqlResult.from_arrow(self._asked("POST", "/api/sql", json=asked).content)
 
     def report(
@@ -188,5 +189,6 @@ def _frame(response: httpx.Response) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _text(when: str | datetime | None) -> str | None:
-    return when.isoformat() if isinstance(when, datetime) else when
+def _text(value: Any) -> Any:
+    """A moment or a day as its ISO text, since JSON has none; anything else as it is."""
+    return value.isoformat() if isinstance(value, date) else value

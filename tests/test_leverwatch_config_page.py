@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
 from pathlib import Path
 
+import docs_blocks
 import msgspec
 import pytest
 
@@ -37,12 +36,12 @@ def test_every_key_says_what_it_means(kind: type[msgspec.Struct]) -> None:
     assert [field.name for field in msgspec.structs.fields(kind) if not _meaning(field.type)] == []
 
 
-EXAMPLES = re.findall(r"\n((?:    \[.*\n)(?:(?:    .*)?\n)+?)(?=\S)", PAGE.read_text(encoding="utf-8").partition(MARK)[0])
+EXAMPLES = [block.text for block in docs_blocks.blocks("docs/configuration.md") if block.language == "toml"]
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_every_example_on_the_page_is_taken(tmp_path: Path, example: str) -> None:
-    (tmp_path / "leverwatch.toml").write_text(textwrap.dedent(example))
+    (tmp_path / "leverwatch.toml").write_text(example)
     read = config.read(None, tmp_path, {})
     assert read != config.Config()
     assert facts.defaults(read.defaults, dialects.deployment()).keys() == ({"hardware", "lever.prefix_caching"} if read.defaults else set())

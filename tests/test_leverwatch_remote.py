@@ -6,10 +6,13 @@ import logging
 
 import httpx
 import pytest
+from dashboards_rows import TURNED_AT, serving
 
+from dashboards.studio import Studio
 from leverwatch.connection import ConnectError
 from leverwatch.not_http import SAID, Hint
 from leverwatch.remote import Remote
+from queries.sandbox import Sandbox
 
 
 def remote(url: str, scheme: str) -> Remote:
@@ -30,6 +33,16 @@ def remote(url: str, scheme: str) -> Remote:
 def test_the_port_is_the_servers_and_the_host_that_of_the_url(url: str, scheme: str, found: str) -> None:
     with remote(url, scheme) as asked:
         assert asked.find_otlp_http() == asked.otlp_http == found
+
+
+def test_a_statements_moments_go_as_text_that_is_taken_as_a_moment(page_sandbox: Sandbox, studio: Studio) -> None:
+    params = {"since": TURNED_AT, "day": TURNED_AT.date(), "metrics": ["net_itl_s"]}
+    counts = ", ".join(f"count(*) filter (started_at >= ${name}) as {name}" for name in ("since", "day"))
+    sql = f"select {counts}, $metrics[1] as one from requests"
+    with serving(page_sandbox, studio) as address, Remote(address) as asked:
+        found = asked.sql(sql, params).row(0, named=True)
+    assert found["one"] == "net_itl_s"
+    assert 0 < found["since"] < found["day"]
 
 
 def test_a_token_shown_within_tls_does_not_leave_it() -> None:

@@ -43,13 +43,8 @@ OURS = ("alerts", "collectors", "dashboards", "demo", "leverwatch", "pipeline", 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command: 0 done, 1 the answer is no, 2 wrong use or input, 3 cannot tell."""
     words = list(sys.argv[1:] if argv is None else argv)
-    parser = Parser(prog="leverwatch", description="Says, per traffic segment, whether each lever of an LLM server pays.")
-    parser.add_argument("--version", action="version", version=f"leverwatch {__version__}")
-    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     # Only the command that is asked for is imported: a question to a running server needs no decoder and no jobs.
-    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
-        importlib.import_module(f"leverwatch.cli.{name}").add(subparsers)
-    args = parser.parse_args(words)
+    args = parser(words[:1] if words and words[0] in COMMANDS else COMMANDS).parse_args(words)
     try:
         status: int = args.run(args)
         sys.stdout.flush()
@@ -73,6 +68,16 @@ def _tell(error: Exception) -> None:
         logging.getLogger("leverwatch").critical(_one_line(error))
     else:
         print(f"leverwatch: {_one_line(error)}", file=sys.stderr)
+
+
+def parser(names: Sequence[str] = COMMANDS) -> Parser:
+    """What takes the words of a command line, for these commands."""
+    made = Parser(prog="leverwatch", description="Says, per traffic segment, whether each lever of an LLM server pays.")
+    made.add_argument("--version", action="version", version=f"leverwatch {__version__}")
+    subparsers = made.add_subparsers(required=True, metavar="COMMAND")
+    for name in names:
+        importlib.import_module(f"leverwatch.cli.{name}").add(subparsers)
+    return made
 
 
 def _is_told(error: Exception) -> bool:

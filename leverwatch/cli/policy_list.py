@@ -26,7 +26,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     _add_folder(listing)
     listing.set_defaults(run=run_list)
     showing = verbs.add_parser("show", help="one policy, as its file")
-    showing.add_argument("name", metavar="NAME")
+    showing.add_argument("name", metavar="NAME", help="as `policy list` names it")
     showing.add_argument("--format", choices=("toml", "json"), default="toml", help="json: every key, defaults included; default: toml")
     showing.add_argument("--cases", action="store_true", help="the cases beside it, which `leverwatch policy test` plays")
     _add_folder(showing)

@@ -25,7 +25,7 @@ def add(subparsers: Any) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     adding = verbs.add_parser("add", help="begin one; what is named has to match, and words may hold * and ?")
     adding.add_argument("--lever", metavar="L", help="such as speculation; '*' is all")
-    adding.add_argument("--policy", metavar="NAME")
+    adding.add_argument("--policy", metavar="NAME", help="such as speculation-net-itl")
     adding.add_argument("--segment", metavar="KEY=VALUE", action="append", default=[], help="such as model=llama-*; once per key")
     adding.add_argument("--receiver", metavar="NAME", help="one that notices are not sent to (default: all)")
     adding.add_argument("--for", dest="for_s", metavar="TIME", type=_seconds, help="how long: 90m, 8h, 7d; at most 30d")

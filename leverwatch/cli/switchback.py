@@ -34,10 +34,10 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     planning.add_argument("--seed", type=int, required=True, help="draws the order: the same seed gives the same schedule")
     planning.add_argument("--out", metavar="FILE", type=Path, help="write there instead of to standard output")
     checking = verbs.add_parser("check", help="whether a schedule can be used and tells a lever's effect; status 1 when it does not")
-    checking.add_argument("file", metavar="FILE", type=Path)
+    checking.add_argument("file", metavar="FILE", type=Path, help="a schedule, as `plan` writes it")
     checking.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
     telling = verbs.add_parser("registry", help="the lines of levers.csv that give requests of measured times their arm")
-    telling.add_argument("file", metavar="FILE", type=Path)
+    telling.add_argument("file", metavar="FILE", type=Path, help="a schedule, as `plan` writes it")
     parser.set_defaults(run=run)
 
 
