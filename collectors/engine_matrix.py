@@ -8,6 +8,8 @@ from collectors.dialect_parts import Dialect
 
 START = "<!-- The table is made from `collectors/engines/*.toml` by `make golden`. -->"
 END = "<!-- Its end. -->"
+NEVER, SOMETIMES, ALWAYS = TICKS = ("", "(✓)", "✓")
+NOT_ON_THE_SPAN = "not on the span"  # the name is read where somebody adds it, such as a Collector
 # A column says yes where any of its signals is read.
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "model": ("model",),
@@ -23,7 +25,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 
 def table(known: tuple[Dialect, ...]) -> str:
-    """Markdown: one row per sender, a tick for each kind of number that its spans or records carry."""
+    """Markdown: one row per sender, a tick for each kind of number that its spans or records carry; in brackets, if not always."""
     ordered = sorted(known, key=lambda dialect: (dialect.title.lower(), dialect.dialect))
     rows = [("sender", *COLUMNS), ("---", *(":-:" for _ in COLUMNS)), *map(_row, ordered)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
@@ -40,9 +42,15 @@ def replaced(page: str, known: tuple[Dialect, ...]) -> str:
 
 
 def _row(dialect: Dialect) -> tuple[str, ...]:
-    read = set(_read(dialect))
-    ticks = ("✓" if read.intersection(signals) else "" for signals in COLUMNS.values())
-    return (dialect.title or dialect.dialect, *ticks)
+    ticks = {signal: _tick(dialect, signal) for signal in _read(dialect)}
+    best = (max((ticks.get(signal, "") for signal in signals), key=TICKS.index) for signals in COLUMNS.values())
+    return (dialect.title or dialect.dialect, *best)
+
+
+def _tick(dialect: Dialect, signal: str) -> str:
+    """What stands for a signal that the dialect reads: where it also says why it may lack, under which conditions it comes."""
+    why = dialect.cannot.get(signal)
+    return ALWAYS if why is None else NEVER if why.startswith(NOT_ON_THE_SPAN) else SOMETIMES
 
 
 def _read(dialect: Dialect) -> Iterator[str]:

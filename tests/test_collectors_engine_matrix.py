@@ -48,3 +48,11 @@ def test_a_page_without_the_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="marks"):
         replaced(f"{START} and no end", dialects.shipped())
     assert END not in START
+
+
+def test_what_a_span_carries_only_where_somebody_adds_it_has_no_tick_and_what_comes_sometimes_has_one_in_brackets() -> None:
+    rows = {row.split(" | ")[0].removeprefix("| "): row.removesuffix(" |").split(" | ") for row in table(dialects.shipped()).splitlines()}
+    place = {name: number + 1 for number, name in enumerate(COLUMNS)}
+    assert rows["vLLM"][place["model"]].strip() == ""
+    assert rows["LiteLLM proxy"][place["first token"]] == "(✓)"
+    assert rows["NVIDIA Dynamo"][place["first token"]] == "✓"
