@@ -67,5 +67,11 @@ def python_of(version: str) -> str | None:
     """An interpreter of a version such as 3.12 on this machine: this one, one in the path, or one of pyenv's."""
     if version == f"3.{sys.version_info.minor}":
         return sys.executable
-    found = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
-    return shutil.which(f"python{version}") or (str(found[-1]) if found else None)
+    of_pyenv = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"), reverse=True)
+    found = [str(path) for path in of_pyenv] + [path for path in [shutil.which(f"python{version}")] if path]
+    return next((path for path in found if _starts(path)), None)
+
+
+def _starts(python: str) -> bool:
+    """Whether it is one: a shim in the path may stand for a version that nobody chose."""
+    return subprocess.run([python, "-c", "import venv"], capture_output=True).returncode == 0
