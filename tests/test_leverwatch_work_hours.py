@@ -84,7 +84,7 @@ def staged(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("spans", [400, 120], ids=["few parts", "many parts"])
 def test_an_hour_made_in_parts_is_the_hour_made_by_one_task(made: Made, spans: int) -> None:
-    assert work_hours.parts_of(made.lake, HOUR, spans) > 2
+    assert work_hours.parts_of(made.lake, [HOUR], spans)[HOUR] > 2
     told, failed = in_parts(made, spans, BOTH)
     assert failed == {}
     assert sum(one.requests for one in told) == len(made.whole["requests"]) > 400
