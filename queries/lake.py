@@ -163,6 +163,11 @@ class Lake:
         newest = self._log(table).newest()
         return -1 if newest is None else newest.version()
 
+    def identity(self, table: str) -> str:
+        """What a table was given when it was made, and no other has; empty where there is no such table yet."""
+        newest = self._log(table).newest()
+        return "" if newest is None else str(newest.metadata().id)
+
     def changed(self, table: str, after_version: int) -> set[datetime]:
         """The hours whose rows later commits changed, but for those that retention took away.
 

@@ -56,6 +56,7 @@ def told_of_file(uri: str) -> Iterator[None]:
 
 def said(uri: str, error: Exception) -> str:
     """What a library says of an address, in one line without colors and frames, and what helps where that is known."""
-    text = " ".join(BACKTRACE.sub("", COLORED.sub("", str(error))).split())
+    plain = NESTED.sub(": ", COLORED.sub("", str(error)))
+    text = " ".join(BACKTRACE.sub("", plain).split())
     helps = next((help_ for part, help_ in HELPS.items() if part in text), "")
     return f"{uri}: {text}{f'; {helps}' if helps else ''}"
