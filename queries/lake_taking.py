@@ -58,8 +58,8 @@ def refuse_another(store: Store, lake: Lake, tables: Sequence[str], now: datetim
     others = [name.removeprefix(OF) for name, number in found.items() if known.get(name, number) != number]
     if others:
         msg = (
-            f"{lake.uri}: {', '.join(others)} is not the lake's table that {store.folder} followed until now: [store] uri names another "
-            "lake, or this one was made anew; follow it with a folder of its own (--data), or set uri back"
+            f"{lake.uri} is not the lake that {store.folder} followed until now (other tables: {', '.join(others)}): [store] uri names "
+            "another, or it was made anew; follow it with a folder of its own (--data), or set uri back"
         )
         raise LakeError(msg)
     new = {name: number for name, number in found.items() if name not in known}

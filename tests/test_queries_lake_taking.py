@@ -42,7 +42,7 @@ def test_another_lake_is_refused_and_nothing_of_it_is_taken(store: Store, tmp_pa
     for name, hour in (("one", 0), ("other", 1)):
         Lake.open(str(tmp_path / name)).append("samples", sample(hour))
     LakeReading(store, worlds.config_of(tmp_path / "one").store).take(NOW)
-    with pytest.raises(LakeError, match=r"other: samples is not the lake's table that .* followed until now: .* folder of its own"):
+    with pytest.raises(LakeError, match=r"other is not the lake that .* \(other tables: samples\): .* folder of its own"):
         LakeReading(store, worlds.config_of(tmp_path / "other").store).take(NOW)
     assert hours(store) == [0]
     shutil.move(tmp_path / "one", tmp_path / "moved")
