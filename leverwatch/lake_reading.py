@@ -87,7 +87,7 @@ class LakeReading:
         return done
 
     def _put_effects(self, transaction: Transaction, hour: datetime) -> None:
-        rows = self.lake.read("effects", None, hour, hour + lake_taking.HOUR)
+        rows = lake_taking.once("effects", self.lake.read("effects", None, hour, hour + lake_taking.HOUR))
         transaction.using(rows, files.question("compare_insert"))
 
     def _publish(self) -> None:

@@ -64,3 +64,10 @@ def test_a_lake_that_was_put_back_to_an_earlier_state_is_taken_in_whole(store: S
     again.append("samples", sample(2))
     lake_taking.take(store, again, "samples", NOW)
     assert 2 in hours(store)
+
+
+def test_effects_that_two_workers_gave_at_once_are_taken_once_and_those_of_another_arm_stay() -> None:
+    one = {"lever": "l", "segment": '{"model":"m"}', "metric": "ttft_s", "arm_a": "treated", "arm_b": "control", "until": HOUR}
+    rows = [one, one, one | {"arm_a": "disabled_in_place"}]
+    taken = lake_taking.once("effects", pa.Table.from_pylist(rows, columns("effects")))
+    assert taken["arm_a"].to_pylist() == ["treated", "disabled_in_place"]
