@@ -18,7 +18,7 @@ from collectors.entry import TOO_LARGE, Entry, UnsoundBodyError
 from collectors.ledger import Note
 from collectors.sink import Sink, SinkFullError
 from collectors.waiting import Waiting
-from queries.lake_commits import LakeError
+from queries.lake_errors import LakeError
 
 RETRY_AFTER_S = 2
 UNSOUND_TRACES = "body is not a sound ExportTraceServiceRequest"

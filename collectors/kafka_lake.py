@@ -21,7 +21,7 @@ from collectors.lake_sink import CANNOT, LEDGER, Pace
 from collectors.ledger import Note
 from collectors.load import DATA_FAULTS
 from queries.lake import Lake
-from queries.lake_commits import LakeError
+from queries.lake_errors import LakeError
 
 log = logging.getLogger("leverwatch")
 TABLES = ("spans", "lever_settings", "samples", "evaluations")  # that a message may have rows of, beside the ledger

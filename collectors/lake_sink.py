@@ -25,7 +25,7 @@ from collectors.load_batch import BATCH_LIMIT_SPANS, UNSOUND
 from collectors.sink import SinkFullError
 from collectors.spool_records import Position, Record
 from queries.lake import Lake
-from queries.lake_commits import LakeError
+from queries.lake_errors import LakeError
 
 log = logging.getLogger("leverwatch")
 LEDGER = "ingest_entries"

@@ -30,6 +30,7 @@ from leverwatch.observe.observer import Observer
 from leverwatch.observe.web import Watched
 from leverwatch.receiving import Receiving
 from leverwatch.serve_file import Addresses
+from leverwatch.store_settings import NAMES_A_LAKE
 from queries.lake import Lake
 
 GRACE_S, COMMIT_GRACE_S = 2.0, 10.0
@@ -49,7 +50,7 @@ def collect(config: Config, announce: Callable[[Addresses], None]) -> None:
     allocator.keep_freed_memory()
     where, store = config.serve, config.store
     if not store.is_lake:
-        msg = "[store] kind = 'embedded' has no collectors of its own: `leverwatch serve` receives; kind = 'delta' and uri name a lake"
+        msg = f"[store] kind = 'embedded' has no collectors of its own: `leverwatch serve` receives; {NAMES_A_LAKE}"
         raise ConfigError(msg)
     locks = Locks(config, os.environ)
     exposure.check(where, locks.tokens, locks.certificates)

@@ -21,6 +21,7 @@ EVERY_S = 5.0  # between two looks at the lake
 BEHIND = timedelta(minutes=10)  # without a round of the worker, where raw tables went on
 PARTS = ("requests", "spans")
 BY_HOUR = ("samples", "quarantine", "suspicions", "sampling", "evaluations", "lever_settings", "ingest_entries", "rounds")
+FOLLOWED = (*PARTS, *BY_HOUR, "cells", "effects")
 
 
 class LakeReading:
@@ -37,10 +38,11 @@ class LakeReading:
         """Takes in what is new, at most every few seconds; gives how much that was.
 
         Raises:
-            LakeError: the lake cannot be read.
+            LakeError: the lake cannot be read, or is another than the one that was followed.
         """
         if time.monotonic() < self._next_s:
             return 0
+        lake_taking.refuse_another(self._store, self.lake, FOLLOWED, now)
         done = sum(self._parts(table, now) for table in PARTS)
         done += sum(lake_taking.take(self._store, self.lake, table, now) for table in BY_HOUR)
         done += lake_taking.take(self._store, self.lake, "cells", now, self._put_cells)
@@ -85,7 +87,7 @@ class LakeReading:
         return done
 
     def _put_effects(self, transaction: Transaction, hour: datetime) -> None:
-        rows = self.lake.read("effects", None, hour, hour + lake_taking.HOUR)
+        rows = lake_taking.once("effects", self.lake.read("effects", None, hour, hour + lake_taking.HOUR))
         transaction.using(rows, files.question("compare_insert"))
 
     def _publish(self) -> None:

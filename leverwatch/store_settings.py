@@ -9,6 +9,7 @@ import msgspec
 from leverwatch.described import says
 
 MIB = 1024 * 1024
+NAMES_A_LAKE = "kind = 'delta' and uri name a lake, in leverwatch.toml in the folder of --data, or in the file of --config"
 SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss", "file")
 
 

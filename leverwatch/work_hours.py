@@ -7,6 +7,7 @@ it was.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,9 +21,9 @@ from pipeline import hour_parts, hour_sorting
 from pipeline.hour_job import Told
 from pipeline.hour_parts import Made, Read, Shared
 from pipeline.hour_sorting import Sorted, Whole
-from pipeline.hour_spans import HOUR
 from queries import lake_staging
 from queries.lake import Lake, LakeError
+from queries.lake_tables import hour_name
 
 Fail = Callable[[str, str], None]
 
@@ -64,7 +65,7 @@ class Hours:
     def made(self, moments: Sequence[datetime]) -> Iterator[Told]:
         """Makes hours anew, those of one task first; what became of each, as it ends. Raises LakeError."""
         lake = self.work.lake()
-        large = [_Large(moment, parts) for moment in moments if (parts := parts_of(lake, moment, self.work.part_spans)) > 1]
+        large = [_Large(moment, parts) for moment, parts in parts_of(lake, moments, self.work.part_spans).items() if parts > 1]
         several = {one.hour for one in large}
         small = {moment: [(self.work, moment, self.cutoff)] for moment in moments if moment not in several}
         yield from (told for _, told in self._each(work_tasks.hour, small))
@@ -125,7 +126,10 @@ class Hours:
         self.fail(hour.isoformat(), error)
 
 
-def parts_of(lake: Lake, hour: datetime, part_spans: int) -> int:
-    """How many tasks read an hour, by the spans that the lake has of it."""
-    spans = sum(file.rows for file in lake.files("spans", hour, hour + HOUR))
-    return max(1, -(-spans // part_spans))
+def parts_of(lake: Lake, hours: Sequence[datetime], part_spans: int) -> dict[datetime, int]:
+    """How many tasks read each of these hours, by the spans and imported requests that the lake has of it."""
+    rows = Counter[str]()
+    for table in ("spans", "imported_requests"):
+        for file in lake.files(table):
+            rows[file.hour] += file.rows
+    return {hour: max(1, -(-rows[hour_name(hour)] // part_spans)) for hour in hours}

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from collectors.load_spans import CLOCK_AHEAD_S
 from pipeline import jobs, settle
 from pipeline.hour_spans import AROUND, HOUR
 from queries import over_rows
-from queries.lake import Lake
+from queries.lake import BrokenFileError, Lake
+from queries.lake_files import LakeFile
 from queries.lake_tables import hour_begin
 
 RAW = ("spans", "imported_requests", "samples")
@@ -42,15 +46,35 @@ class Last:
 
 
 def last(lake: Lake) -> Last:
-    """The newest round that the lake tells of."""
+    """The newest round that the lake tells of.
+
+    Another that ended while it ran may have put an older hour in the place of a newer: then what either had not taken in counts as new.
+    """
     files = lake.files("rounds")
     if not files:
         return Last()
-    newest = max(
-        lake.read("rounds", files=[file for file in files if file.hour == files[-1].hour]).to_pylist(), key=lambda row: row["ended_at"]
+    newest = max(_told(lake, [file for file in files if file.hour == files[-1].hour]), key=lambda row: row["ended_at"])
+    beside = _told(lake, [file for file in files if hour_begin(file.hour) + HOUR > newest["started_at"]])
+    rounds = [row for row in beside if row["ended_at"] >= newest["started_at"]]
+    seen = [dict(row["versions"]) for row in rounds]
+    failed = frozenset(datetime.fromisoformat(name) for row in rounds for name, _ in row["failed"] if name[:1].isdigit())
+    return Last(
+        _least(row["mark"] for row in rounds),
+        _least(row["cutoff"] for row in rounds),
+        {table: min(one.get(table, -1) for one in seen) for table in RAW},
+        failed,
     )
-    failed = frozenset(datetime.fromisoformat(name) for name, _ in newest["failed"] if name[:1].isdigit())
-    return Last(newest["mark"], newest["cutoff"], dict(newest["versions"]), failed)
+
+
+def _told(lake: Lake, files: Sequence[LakeFile]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = lake.read("rounds", files=files).to_pylist()
+    return rows
+
+
+def _least(moments: Iterable[datetime | None]) -> datetime | None:
+    """The first of some moments; None where one is not known."""
+    known = [*moments]
+    return None if None in known else min(moment for moment in known if moment is not None)
 
 
 def plan(lake: Lake, before: Last, now: datetime, *, is_last: bool = False) -> Plan:
@@ -97,9 +121,23 @@ def _senders(lake: Lake, now: datetime) -> pl.DataFrame:
     files = lake.files("spans", None, now + HOUR) or lake.files("spans")
     since = hour_begin(files[-1].hour) - LOOKED_AT + HOUR if files else now
     recent = [file for file in files if hour_begin(file.hour) >= since]
-    rows = pl.DataFrame(lake.read("spans", ["sender", "ended_at", "received_at"], files=recent))
+    rows = pl.concat([pl.DataFrame(some) for some in _read(lake, recent)])
     ended_at = pl.min_horizontal("ended_at", pl.col("received_at") + timedelta(seconds=CLOCK_AHEAD_S))
     return rows.group_by("sender").agg(ended_at.max().alias("ended_at"), pl.col("received_at").max().alias("seen_at"))
+
+
+def _read(lake: Lake, files: Sequence[LakeFile]) -> Iterator[pa.Table]:
+    """What files say of senders. One that is broken holds up its own hour, whose task tells of it, and no other."""
+    asked = ["sender", "ended_at", "received_at"]
+    yield lake.read("spans", asked, files=[])
+    try:
+        yield lake.read("spans", asked, files=files)
+        return
+    except BrokenFileError:
+        pass
+    for file in files:
+        with suppress(BrokenFileError):
+            yield lake.read("spans", asked, files=[file])
 
 
 def _mark(senders: pl.DataFrame) -> datetime | None:

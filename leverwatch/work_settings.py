@@ -9,6 +9,7 @@ import msgspec
 from leverwatch import policy_sources
 from leverwatch.config import Config, ConfigError
 from leverwatch.holdout_settings import stated
+from leverwatch.store_settings import NAMES_A_LAKE
 from leverwatch.switchback_settings import ScheduleFile, watched
 from leverwatch.work_tasks import Work, options_of
 from pipeline import metrics as metric_rows
@@ -24,7 +25,7 @@ def work_of(config: Config, folder: Path) -> Work:
         PolicyError, ScheduleError: a policy or the schedule cannot be used.
     """
     if not config.store.is_lake:
-        msg = "[store] kind = 'embedded' needs no `leverwatch work`: `leverwatch serve` does it all; kind = 'delta' and uri name a lake"
+        msg = f"[store] kind = 'embedded' needs no `leverwatch work`: `leverwatch serve` does it all; {NAMES_A_LAKE}"
         raise ConfigError(msg)
     policies = [source.policy for source in policy_sources.sources(config.alerts.policies)]
     schedule = ScheduleFile(Path(config.switchback.file) if config.switchback.file else None)

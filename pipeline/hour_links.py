@@ -6,6 +6,7 @@ with others: then all of them are of the part of one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,6 +18,9 @@ import pyarrow as pa
 from pipeline.hour_spans import FAR, HOUR
 from pipeline.joining import HEAD_ROLES, components
 from queries.lake import Lake
+from queries.lake_files import LakeFile
+from queries.lake_rows import conformed
+from queries.lake_tables import columns
 
 IDS = ("trace_id", "role", "joins_by_request_id", "signals.request_id", "signals.join_key")
 SEEKING = ("started_at", "ended_at", "parent_span_id", "signals.phase", "signals.pool", "signals.samples_n", "signals.output_tokens")
@@ -44,14 +48,13 @@ def linked(lake: Lake, hour: datetime, parts: int) -> Linked:
     files = lake.files("spans", hour - FAR, hour + HOUR + FAR)
     ends: list[datetime] = []
     sought = [pl.Series(dtype=pl.UInt64)]
-    for bit in lake.bits("spans", (*IDS, *SEEKING), files):
-        spans: pl.DataFrame = pl.DataFrame(bit)
+    for spans in _bits(lake, files, (*IDS, *SEEKING)):
         end = spans.filter((pl.col("started_at") >= hour) & (pl.col("started_at") < hour + HOUR))["ended_at"].max()
         ends += [end] if isinstance(end, datetime) else []
         sought.append(_links(spans, _may_seek())["key"].unique())
     keys = pl.concat(sought).unique()
-    bits = lake.bits("spans", IDS, files) if len(keys) else ()
-    links = (_links(pl.DataFrame(bit)).filter(pl.col("key").is_in(keys.implode())) for bit in bits)
+    bits = _bits(lake, files, IDS) if len(keys) else ()
+    links = (_links(spans).filter(pl.col("key").is_in(keys.implode())) for spans in bits)
     return Linked(max(ends, default=None), moved(pl.concat([pl.DataFrame(schema=_LINKS), *links]), parts))
 
 
@@ -83,6 +86,16 @@ def hashes(traces: pa.ChunkedArray) -> Hashes:
     """The hashes of ids. They are the same wherever the same version of Polars runs."""
     found: Hashes = pl.Series(traces).hash().to_numpy()
     return found
+
+
+def _bits(lake: Lake, files: Sequence[LakeFile], names: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """These columns of `spans` and fields of its signals, a few rows at a time; null where a file of an older version lacks one."""
+    shape = columns("spans")
+    fields = [name.partition(".")[2] for name in names if "." in name]
+    asked = [shape.field(name) for name in names if "." not in name]
+    asked.append(pa.field("signals", pa.struct([shape.field("signals").type.field(name) for name in fields])))
+    for bit in lake.bits("spans", names, files):
+        yield pl.DataFrame(conformed(bit, pa.schema(asked)))
 
 
 def _links(spans: pl.DataFrame, which: pl.Expr | None = None) -> pl.DataFrame:

@@ -6,7 +6,6 @@ A task that dies between the two compares the same blocks again, and adds no eff
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -110,12 +109,7 @@ def _is_current(store: Store, lake: Lake, lever: str) -> bool:
 def _state_version(lake: Lake, lever: str) -> int:
     """A number that stands for the state's newest file."""
     names = [file.path for file in lake.files(STATE_TABLE) if file.hour == lever]
-    return hash_of("".join(names))
-
-
-def hash_of(text: str) -> int:
-    """A number of a text that is the same in every process."""
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest())
+    return lake_taking.number_of("".join(names))
 
 
 def _restore(store: Store, lake: Lake, lever: str) -> None:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from queries import lake_files, part_writer
-from queries.lake_commits import RETENTION, AddedFile, Change, LakeError, LakeLog, StaleMarkError, added_file, told
+from queries.lake_commits import RETENTION, AddedFile, Change, LakeLog, StaleMarkError, added_file
+from queries.lake_errors import BrokenFileError, LakeError, told, told_of_file
 from queries.lake_files import LakeFile, TablePlace
 from queries.lake_rows import between, by_hour, conformed
 from queries.lake_tables import HOUR, TIMELESS, columns, hour_end, hour_start, known, part_name
@@ -23,7 +24,7 @@ from queries.lake_tables import HOUR, TIMELESS, columns, hour_end, hour_start, k
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-__all__ = ["Lake", "LakeError", "LakeFile", "StaleMarkError"]
+__all__ = ["BrokenFileError", "Lake", "LakeError", "LakeFile", "StaleMarkError"]
 READERS = 8
 NO_MARKS: Mapping[str, int] = {}
 Part = datetime | str
@@ -37,6 +38,7 @@ class Lake:
         self.options = dict(options)
         self._lock = threading.Lock()
         self._logs: dict[str, LakeLog] = {}
+        self._listings: dict[str, tuple[int, list[LakeFile]]] = {}
 
     @classmethod
     def open(cls, uri: str, options: Mapping[str, str] | None = None) -> Lake:
@@ -161,6 +163,11 @@ class Lake:
         newest = self._log(table).newest()
         return -1 if newest is None else newest.version()
 
+    def identity(self, table: str) -> str:
+        """What a table was given when it was made, and no other has; empty where there is no such table yet."""
+        newest = self._log(table).newest()
+        return "" if newest is None else str(newest.metadata().id)
+
     def changed(self, table: str, after_version: int) -> set[datetime]:
         """The hours whose rows later commits changed, but for those that retention took away.
 
@@ -198,6 +205,7 @@ class Lake:
         """The rows of `[since, until)`, in no promised order; `files` reads these alone. Copies of one row are not told apart here.
 
         Raises:
+            BrokenFileError: a file is gone, or is no Parquet file.
             LakeError: a file cannot be read.
         """
         shape = _chosen(table, columns)
@@ -206,7 +214,8 @@ class Lake:
         filesystem = self._log(table).place.filesystem()
 
         def taken(file: LakeFile) -> pa.Table:
-            rows = lake_files.read_file(filesystem, file.path, needed)
+            with told_of_file(file.uri):
+                rows = lake_files.read_file(filesystem, file.path, needed)
             return conformed(rows if time_column is None else between(rows, time_column, since, until), shape)
 
         chosen = self.files(table, since, until) if files is None else files
@@ -220,8 +229,8 @@ class Lake:
             LakeError: a file cannot be read.
         """
         filesystem = self._log(table).place.filesystem()
-        with told(self._log(table).place.uri):
-            for file in files:
+        for file in files:
+            with told_of_file(file.uri):
                 yield from lake_files.read_groups(filesystem, file.path, [*columns])
 
     def place(self, table: str) -> TablePlace:
@@ -248,7 +257,12 @@ class Lake:
         return added_file(self._log(table).place, table, hour, rows, lake_files.as_parquet(rows, known(table).time), is_tidy=is_tidy)
 
     def _listed(self, table: str, newest: DeltaTable) -> list[LakeFile]:
-        return listed_files(newest, self._log(table).place.uri, known(table).time)
+        """The files of a table as it is now; of a version once, since a round asks for each of its hours."""
+        version = newest.version()
+        held = self._listings.get(table, (-1, []))
+        if held[0] != version:
+            self._listings[table] = held = version, listed_files(newest, self._log(table).place.uri, known(table).time)
+        return [*held[1]]
 
 
 def _of_named(table: str, parts: dict[str, pa.Table], names: Sequence[str]) -> dict[str, pa.Table]:

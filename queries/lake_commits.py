@@ -6,14 +6,14 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from queries.lake_errors import LakeError, told
 from queries.lake_files import LakeFile, TablePlace
 from queries.lake_tables import HOUR, columns, known
 
@@ -27,10 +27,6 @@ KEPT_LOG = "interval 3 days"  # who was away for longer takes every hour for cha
 CHECKPOINT_EVERY = 100  # commits: a newcomer reads at most so many of the log
 RETENTION = "retention"
 LOG = "_delta_log"
-
-
-class LakeError(RuntimeError):
-    """The lake cannot be read or written: where, what came of it, and what helps."""
 
 
 class StaleMarkError(LakeError):
@@ -207,17 +203,3 @@ def _refuse_stale(table: DeltaTable, marks: Mapping[str, int], uri: str) -> None
 def _pause_s(tried: int) -> float:
     """Longer with each try, and by chance, so that those who met part."""
     return float(min(LONGEST_PAUSE_S, PAUSE_S * 2**tried)) * secrets.randbelow(1000) / 1000
-
-
-@contextmanager
-def told(uri: str, passed: type[Exception] | tuple[()] = ()) -> Iterator[None]:
-    """Whatever the lake's libraries raise, as a LakeError that says where."""
-    from deltalake.exceptions import DeltaError
-
-    try:
-        yield
-    except passed:
-        raise
-    except (DeltaError, OSError, pa.ArrowException) as error:
-        msg = f"{uri}: {' '.join(str(error).split())}"
-        raise LakeError(msg) from error

@@ -153,11 +153,15 @@ def _as_folder(name: str) -> str:
 def _write_synced(table: Path, path: Path, content: pa.Buffer) -> None:
     is_new = not path.parent.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb", buffering=0) as file:
-        rest: Any = memoryview(content)
-        while rest:
-            rest = rest[file.write(rest) :]
-        os.fsync(file.fileno())
+    try:
+        with path.open("xb", buffering=0) as file:
+            rest: Any = memoryview(content)
+            while rest:
+                rest = rest[file.write(rest) :]
+            os.fsync(file.fileno())
+    except OSError:
+        path.unlink(missing_ok=True)  # what was written of it would take the last space of a full disk for a day
+        raise
     _sync(path.parent)
     if is_new:
         _sync(table)

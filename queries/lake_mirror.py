@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from queries import sealing
 from queries.lake import Lake
+from queries.lake_errors import told_of_file
 from queries.lake_files import LakeFile, table_place
 from queries.lake_tables import hour_begin
 from queries.store import Store, Transaction
@@ -89,16 +90,19 @@ def _brought(store: Store, lake: Lake, table: str, file: LakeFile) -> Path:
     path = folder / f"{_name(file)}.parquet.coming"
     path.unlink(missing_ok=True)
     place = table_place(lake.uri, lake.options, table)
-    if place.folder is None:
-        with place.filesystem().open_input_file(file.path) as source, path.open("wb") as target:
-            shutil.copyfileobj(source, target, COPIED_BYTES)
-    else:
-        try:
-            os.link(place.folder / file.path, path)
-        except OSError:  # another disk, or one that has no links
-            shutil.copyfile(place.folder / file.path, path)
+    with told_of_file(file.uri):
+        if place.folder is None:
+            with place.filesystem().open_input_file(file.path) as source, path.open("wb") as target:
+                shutil.copyfileobj(source, target, COPIED_BYTES)
+        else:
+            try:
+                os.link(place.folder / file.path, path)
+            except OSError:  # another disk, or one that has no links
+                shutil.copyfile(place.folder / file.path, path)
     hour, own = _name(file).split("-")
-    done = path.rename(folder / f"{hour}-{_layout(path)}-{own}.parquet")
+    with told_of_file(file.uri):
+        layout = _layout(path)
+    done = path.rename(folder / f"{hour}-{layout}-{own}.parquet")
     sealing.sync(done)
     return done
 

@@ -13,7 +13,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from queries.lake import Lake
-from queries.lake_commits import told
+from queries.lake_errors import told
 from queries.lake_tables import part_name
 
 TABLE = "requests"

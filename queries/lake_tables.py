@@ -50,7 +50,7 @@ TABLES = {
     "sampling": LakeTable("sampling", "window_started_at"),
     "cells": LakeTable("lake_cells", "block_started_at"),
     "cell_histograms": LakeTable("lake_histograms", "block_started_at"),
-    "effects": LakeTable("effects", "until"),
+    "effects": LakeTable("effects", "until", ("lever", "segment", "metric", "arm_a", "arm_b", "since", "until")),
     "rounds": LakeTable("lake_rounds", "ended_at"),
 }
 RAW = ("spans", "samples", "evaluations", "imported_requests", "lever_settings", "ingest_entries")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import polars as pl
 import pyarrow as pa
 
-from queries.lake import Lake
+from queries.lake import Lake, LakeError
 from queries.lake_tables import hour_begin, known
 from queries.store import Store, Transaction
 
 HOUR = timedelta(hours=1)
 _PAIRS = pl.List(pl.Struct({"key": pl.String, "value": pl.String}))
+
+OF = "made as "  # in `lake_taken`, before a table's name: which table of that name a store follows
 
 Put = Callable[[Transaction, datetime], None]
 
@@ -43,12 +46,41 @@ def note(transaction: Transaction, relation: str, version: int, now: datetime, s
     transaction.execute("insert or replace into lake_taken values ($relation, $version, $since, $now)", row)
 
 
+def refuse_another(store: Store, lake: Lake, tables: Sequence[str], now: datetime) -> None:
+    """Notes which tables a store follows, and refuses others of the same names: their versions count anew, and rows of both would mix.
+
+    Raises:
+        LakeError: a table is another than the one that was taken in before, or the lake cannot be read.
+    """
+    query = "select relation, version from lake_taken where starts_with(relation, $of)"
+    known = {row["relation"]: row["version"] for row in store.rows(query, {"of": OF})}
+    found = {OF + table: number_of(identity) for table in tables if (identity := lake.identity(table))}
+    others = [name.removeprefix(OF) for name, number in found.items() if known.get(name, number) != number]
+    if others:
+        msg = (
+            f"{lake.uri} is not the lake that {store.folder} followed until now (other tables: {', '.join(others)}): [store] uri names "
+            "another, or it was made anew; follow it with a folder of its own (--data), or set uri back"
+        )
+        raise LakeError(msg)
+    new = {name: number for name, number in found.items() if name not in known}
+    if new:
+        with store.write() as transaction:
+            for name, number in new.items():
+                note(transaction, name, number, now)
+
+
+def number_of(text: str) -> int:
+    """A number of a text that is the same in every process."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest())
+
+
 def due(store: Store, lake: Lake, table: str) -> tuple[int, list[datetime]]:
     """(the newest version, the hours that changed since the one that was taken in), oldest first."""
     version, before = lake.version(table), taken(store, table)
     if version == before:
         return version, []
-    hours = lake.changed(table, before) if before >= 0 else {hour_begin(file.hour) for file in lake.files(table)}
+    is_after = 0 <= before < version  # a lake that was put back to an earlier state counts its versions anew
+    hours = lake.changed(table, before) if is_after else {hour_begin(file.hour) for file in lake.files(table)}
     return version, sorted(hours)
 
 

@@ -19,7 +19,7 @@ from collectors.kafka_progress import KNOWN, STORED, Answer, Arrived, Place
 from collectors.lake_batch import LakeReader
 from collectors.lake_sink import LEDGER, Pace
 from queries.lake import Lake
-from queries.lake_commits import LakeError
+from queries.lake_errors import LakeError
 
 SPANS, OTHERS, SAMPLES = Place("spans", 0), Place("spans", 1), Place("samples", 0)
 LEVERS = {"leverwatch__lever__speculation": "eagle", "service__instance__id": "r0"}

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import lake_worlds as worlds
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from lake_worlds import HOUR, NOW
 from polars.testing import assert_frame_equal
@@ -82,7 +84,7 @@ def staged(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("spans", [400, 120], ids=["few parts", "many parts"])
 def test_an_hour_made_in_parts_is_the_hour_made_by_one_task(made: Made, spans: int) -> None:
-    assert work_hours.parts_of(made.lake, HOUR, spans) > 2
+    assert work_hours.parts_of(made.lake, [HOUR], spans)[HOUR] > 2
     told, failed = in_parts(made, spans, BOTH)
     assert failed == {}
     assert sum(one.requests for one in told) == len(made.whole["requests"]) > 400
@@ -121,6 +123,27 @@ def test_an_hour_of_which_a_part_fails_is_left_as_it_was_and_the_others_are_made
     assert [one.hour for one in told] == hours[:-1]
     if hours == [HOUR]:
         assert versions == {table: made.lake.version(table) for table in MADE}
+
+
+def aged(path: Path) -> None:
+    """Leaves a file of spans as a version wrote it that did not know some of their columns."""
+    rows = pq.read_table(path, partitioning=None).drop_columns(["joins_by_request_id"])
+    signals = rows["signals"].combine_chunks()
+    fields = [field for field in signals.type if field.name not in {"samples_n", "pool", "phase"}]
+    older = pa.StructArray.from_arrays([signals.field(field.name) for field in fields], fields=fields)
+    pq.write_table(rows.set_column(rows.schema.get_field_index("signals"), "signals", older), path)
+
+
+def test_files_of_an_older_version_that_lack_a_column_are_made_in_parts_as_well(tmp_path: Path) -> None:
+    lake = worlds.collected(tmp_path / "lake", worlds.fleet(4, 2 * worlds.MINUTE))
+    for path in (tmp_path / "lake" / "spans").glob("hour=*/*.parquet"):
+        aged(path)
+    one = Made(lake, tmp_path, worlds.work(tmp_path / "lake", tmp_path / "kept"), {})
+    assert in_parts(one, 1_000_000, [HOUR])[1] == {}
+    whole = tables(lake)
+    assert in_parts(one, 150, [HOUR])[1] == {}
+    for table, rows in tables(lake).items():
+        same(whole[table], rows, KEYS[table])
 
 
 def test_recordings_of_real_engines_become_the_same_requests_in_parts(recordings: Path, tmp_path: Path) -> None:

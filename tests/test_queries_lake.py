@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ import pytest
 
 from queries.lake import Lake, LakeError, StaleMarkError
 from queries.lake_commits import AddedFile, Change, LakeLog
+from queries.lake_errors import said
 from queries.lake_files import table_place
 from queries.lake_tables import TABLES, UnknownLakeTableError, columns, hours_between
 
@@ -246,6 +248,28 @@ def test_a_lake_that_cannot_be_written_says_where(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LakeError, match="file/lever_settings: "):
         Lake.open(str(tmp_path / "file")).append("lever_settings", settings(HOUR))
+
+
+def test_what_a_library_says_is_told_in_one_plain_line_with_what_helps() -> None:
+    nested = OSError("Generic S3 error\n\x1b[31m\u21b3\x1b[0m 404\n\x1b[31m\u21b3\x1b[0m <Code>NoSuchBucket</Code>")
+    helps = "make the bucket first, or name another in [store] uri"
+    assert said("s3://b/spans", nested) == f"s3://b/spans: Generic S3 error: 404: <Code>NoSuchBucket</Code>; {helps}"
+    framed = OSError("Json error: Truncated record\n   0: <unknown>\n   1: start_thread\n at ./nptl/pthread_create.c")
+    assert said("lake", framed).startswith("lake: Json error: Truncated record; an entry of its _delta_log is cut off")
+
+
+def test_a_file_that_the_disk_has_no_room_for_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake.open(str(tmp_path))
+    lake.append("lever_settings", settings(HOUR))
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = set(tmp_path.rglob("*.parquet"))
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(LakeError, match="No space left on device"):
+        lake.append("lever_settings", settings(HOUR))
+    assert set(tmp_path.rglob("*.parquet")) == before
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))
