@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,8 +18,9 @@ from queries import lake_files, part_writer
 from queries.lake_commits import RETENTION, AddedFile, Change, LakeLog, StaleMarkError, added_file
 from queries.lake_errors import BrokenFileError, LakeError, told, told_of_file
 from queries.lake_files import LakeFile, TablePlace
+from queries.lake_listing import changed_parts, is_over, listed_files, may_hold
 from queries.lake_rows import between, by_hour, conformed
-from queries.lake_tables import HOUR, TIMELESS, columns, hour_end, hour_start, known, part_name
+from queries.lake_tables import TIMELESS, columns, hour_start, known, part_name
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -132,10 +133,10 @@ class Lake:
         gone: list[LakeFile] = []
 
         def change(newest: DeltaTable) -> Change:
-            gone[:] = [file for file in self._listed(table, newest) if _is_over(file, before, written_before)]
+            gone[:] = [file for file in self._listed(table, newest) if is_over(file, before, written_before)]
             return Change(removes=gone, what=RETENTION)
 
-        if any(_is_over(file, before, written_before) for file in self.files(table)):
+        if any(is_over(file, before, written_before) for file in self.files(table)):
             self._log(table).commit(change)
         return len(gone)
 
@@ -181,7 +182,7 @@ class Lake:
                 if actions is None:
                     found |= {file.hour for file in self.files(table)}
                     break
-                found |= _changed_parts(actions)
+                found |= changed_parts(actions)
         return {start for start in map(hour_start, found) if start is not None}
 
     def files(self, table: str, since: datetime | None = None, until: datetime | None = None) -> list[LakeFile]:
@@ -192,7 +193,7 @@ class Lake:
         listed = self._listed(table, newest)
         if known(table).time is None:
             return listed
-        return [file for file in listed if _may_hold(file, since, until)]
+        return [file for file in listed if may_hold(file, since, until)]
 
     def read(
         self,
@@ -273,58 +274,6 @@ def _of_named(table: str, parts: dict[str, pa.Table], names: Sequence[str]) -> d
         msg = f"{table}: rows of {', '.join(strays)} came to replace {', '.join(names)}; a row must lie in one of these hours"
         raise ValueError(msg)
     return parts
-
-
-def listed_files(newest: DeltaTable, uri: str, time_column: str | None) -> list[LakeFile]:
-    """The files of a table as it is now, by hour and then by name."""
-    told_of = pa.table(newest.get_add_actions(flatten=True))
-    names = ["path", "size_bytes", "num_records", f"partition.{HOUR}", "modification_time"]
-    bounds = [name for name in (f"min.{time_column}", f"max.{time_column}") if name in told_of.schema.names]
-    rows = told_of.select([*names, *bounds]).to_pylist()
-    files = [
-        LakeFile(
-            row["path"],
-            f"{uri}/{row['path']}",
-            row[names[3]],
-            row["num_records"] or 0,
-            row["size_bytes"],
-            *_range(row, bounds),
-            _since_epoch(row[names[4]]),
-        )
-        for row in rows
-    ]
-    return sorted(files, key=lambda file: (file.hour, file.path))
-
-
-def _since_epoch(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-def _range(row: dict[str, Any], bounds: list[str]) -> tuple[datetime | None, datetime | None]:
-    if len(bounds) < 2:
-        return None, None
-    first, last = (row[name] for name in bounds)
-    return first and first.astimezone(UTC), last and last.astimezone(UTC)
-
-
-def _is_over(file: LakeFile, before: datetime, written_before: datetime | None) -> bool:
-    end = hour_end(file.hour)
-    is_old = written_before is None or file.written_at is None or file.written_at <= written_before
-    return end is not None and end <= before and is_old
-
-
-def _may_hold(file: LakeFile, since: datetime | None, until: datetime | None) -> bool:
-    """Whether rows of `[since, until)` may stand in a file, by its bounds, else by its hour."""
-    first, last = file.first or hour_start(file.hour), file.last or hour_end(file.hour)
-    return (since is None or last is None or last >= since) and (until is None or first is None or first < until)
-
-
-def _changed_parts(actions: list[dict[str, Any]]) -> set[str]:
-    """The partitions whose rows one commit changed."""
-    if any(action.get("commitInfo", {}).get("leverwatch") == RETENTION for action in actions):
-        return set()
-    said = [action.get("add") or action.get("remove") for action in actions]
-    return {one["partitionValues"][HOUR] for one in said if one and one.get("dataChange")}
 
 
 def _chosen(table: str, names: Sequence[str] | None) -> pa.Schema:
