@@ -56,7 +56,7 @@ class SampleLoader:
 
     def _said(self, record: Record) -> Iterator[Sample | Skipped]:
         if record.signal == "scrapes":
-            return prometheus_text.spooled_samples(record.body, record.received_unix_nano, self._replica_keys)
+            return prometheus_text.spooled_samples(record.body, record.received_unix_nano, self._replica_keys, self._meanings.own_names)
         return otlp_metrics.points(ExportMetricsServiceRequest.FromString(record.body), self._replica_keys, record.sender)
 
     def store(self, transaction: Transaction, batch: SampleBatch, tallies: Tallies) -> None:

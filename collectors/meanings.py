@@ -10,6 +10,7 @@ from importlib import resources
 
 import msgspec
 
+from collectors.page_replica import OwnName
 from collectors.samples import Arrived, Kind, Sample
 
 # Canonical signals of samples: the kind of sample that can say them, and their unit. The series of one engine and replica that carry
@@ -99,12 +100,14 @@ class MetricNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One exporter's metric names. Of the names of a signal the first that a replica sends is the one that counts.
 
     `bare` is the prefix that early versions leave out: names without it are read where the label `leverwatch.dialect` says whose they are.
+    `own_name` is how a process's page names the replica that it is.
     """
 
     engine: str
     signals: dict[str, tuple[Named, ...]]
     cannot: dict[str, str] = {}
     bare: str = ""
+    own_name: OwnName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +121,11 @@ class _Meaning:
 
 @dataclass(frozen=True)
 class Meanings:
-    """All tables, by metric name, and the prefixes that an engine's early versions leave out."""
+    """All tables, by metric name, the prefixes that an engine's early versions leave out, and how pages name their own replica."""
 
     of_name: Mapping[str, tuple[_Meaning, ...]]
     bare: Mapping[str, str]
+    own_names: tuple[OwnName, ...] = ()
 
     def given(self, samples: Sequence[Sample]) -> list[Arrived]:
         """Each sample of one body with its meaning. A twin under another name of the same replica means nothing beside the first."""
@@ -189,7 +193,9 @@ def meanings(tables: Iterable[MetricNames]) -> Meanings:
     """Tables by metric name. A counter's name stands without `_total`: OTLP and older texts leave it out."""
     of_name: dict[str, tuple[_Meaning, ...]] = {}
     bare: dict[str, str] = {}
+    own_names: list[OwnName] = []
     for table in tables:
+        own_names += [table.own_name] if table.own_name else []
         if table.bare:
             bare[table.engine] = table.bare
         for signal, sources in table.signals.items():
@@ -197,4 +203,4 @@ def meanings(tables: Iterable[MetricNames]) -> Meanings:
             for place, source in enumerate(sources):
                 name = source.name.removesuffix("_total") if kind == "counter" else source.name
                 of_name[name] = (*of_name.get(name, ()), _Meaning(signal, table.engine, UNITS[unit][source.unit], place, source))
-    return Meanings(of_name, bare)
+    return Meanings(of_name, bare, tuple(own_names))

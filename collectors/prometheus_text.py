@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_fami
 
 from collectors.attributes import excess
 from collectors.otlp_metrics import LIMIT_UNIX_NANO, SUMMARY, replica_of
+from collectors.page_replica import OwnName, own_name
 from collectors.samples import Kind, Sample, Skipped
 
 OPEN_METRICS = "application/openmetrics-text"
@@ -41,7 +42,9 @@ def spooled(scrape: Scrape, text: bytes) -> bytes:
     return msgspec.json.encode(scrape) + b"\n" + text
 
 
-def spooled_samples(body: bytes, received_unix_nano: int, replica_keys: Sequence[str]) -> Iterator[Sample | Skipped]:
+def spooled_samples(
+    body: bytes, received_unix_nano: int, replica_keys: Sequence[str], own_names: Sequence[OwnName] = ()
+) -> Iterator[Sample | Skipped]:
     """The samples of a spooled scrape.
 
     Raises:
@@ -53,11 +56,13 @@ def spooled_samples(body: bytes, received_unix_nano: int, replica_keys: Sequence
     except msgspec.DecodeError as error:
         msg = f"the head of a scrape: {error}"
         raise PrometheusTextError(msg) from error
-    return samples(scrape, text, received_unix_nano, replica_keys)
+    return samples(scrape, text, received_unix_nano, replica_keys, own_names)
 
 
-def samples(scrape: Scrape, text: bytes, received_unix_nano: int, replica_keys: Sequence[str]) -> Iterator[Sample | Skipped]:
-    """Every sample of a text, observed when it says or else when it came.
+def samples(
+    scrape: Scrape, text: bytes, received_unix_nano: int, replica_keys: Sequence[str], own_names: Sequence[OwnName] = ()
+) -> Iterator[Sample | Skipped]:
+    """Every sample of a text, observed when it says or else when it came. `own_names` say how a page names the replica it is.
 
     Raises:
         PrometheusTextError: as `spooled_samples`.
@@ -65,8 +70,9 @@ def samples(scrape: Scrape, text: bytes, received_unix_nano: int, replica_keys: 
     metrics = _families(scrape.content_type, text)
     began = _creation_times(metrics)
     keys = [name for key in replica_keys for name in (key, key.replace(".", "_"))]
+    own = own_name(metrics, own_names)
     return (
-        one if isinstance(one, Skipped) else _placed(one, scrape, keys)
+        one if isinstance(one, Skipped) else _placed(one, scrape, keys, own)
         for metric in metrics
         for one in _of_family(metric, received_unix_nano, began)
     )
@@ -81,8 +87,8 @@ def _families(content_type: str, text: bytes) -> list[Metric]:
         raise PrometheusTextError(msg[:300]) from error
 
 
-def _placed(sample: Sample, scrape: Scrape, keys: Sequence[str]) -> Sample | Skipped:
-    """The sample with the configured labels, which win over its own, and with its replica."""
+def _placed(sample: Sample, scrape: Scrape, keys: Sequence[str], page: tuple[str, str]) -> Sample | Skipped:
+    """The sample with the configured labels, which win over its own, and with its replica. `page` is the page's own name and its label."""
     own = {f"exported_{key}" if key in scrape.labels else key: value for key, value in sample.labels.items()}
     labels = own | scrape.labels
     too_much = excess(labels)
@@ -90,11 +96,17 @@ def _placed(sample: Sample, scrape: Scrape, keys: Sequence[str]) -> Sample | Ski
         return Skipped(too_much, is_wrong=True)
     if not 0 < sample.observed_unix_nano < LIMIT_UNIX_NANO:
         return Skipped("the time of a sample is out of range", is_wrong=True)
-    replica = scrape.replica or sample.labels.get(scrape.replica_from) or replica_of(labels, keys, scrape.instance)
+    replica = scrape.replica or _asked(sample, scrape, page) or replica_of(labels, keys, page[0] or scrape.instance)
     return Sample(
         sample.observed_unix_nano, replica, sample.name, labels, sample.kind, sample.value,
         sample.bounds, sample.counts, sample.total, sample.since_unix_nano,
     )  # fmt: skip
+
+
+def _asked(sample: Sample, scrape: Scrape, page: tuple[str, str]) -> str:
+    """What the label says that the configuration asks for, as requests say it."""
+    of_page, label = page
+    return of_page if of_page and scrape.replica_from == label else sample.labels.get(scrape.replica_from, "")
 
 
 def _of_family(metric: Metric, received: int, began: Mapping[Series, int]) -> Iterator[Sample | Skipped]:
