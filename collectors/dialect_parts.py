@@ -95,7 +95,8 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One engine's, gateway's or client convention's way of saying things.
 
     A span speaks it if its scope is one of `scopes` and it has all attributes of `has`, or if one of `also` fits. `speaks_for` is the
-    engine whose words these are, where it has another dialect beside. `sampling` says which share of requests it sends at all.
+    engine whose words these are, where it has another dialect beside. `sampling` says which share of requests it sends at all,
+    `of_one` which signals it says only where one answer was asked for, and why.
     """
 
     dialect: str
@@ -113,6 +114,7 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outcomes: dict[str, str] = {}
     speaks_for: str = ""
     sampling: str = ""
+    of_one: dict[str, str] = {}
 
 
 class Replica(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

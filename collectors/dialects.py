@@ -61,6 +61,8 @@ def load(name: str, text: bytes) -> Dialect:
     _check_outcomes(name, dialect.outcomes)
     for signal in dialect.cannot:
         _check_known(f"engines/{name}: cannot", signal)
+    for signal in dialect.of_one:
+        _check_known(f"engines/{name}: of_one", signal)
     for index, rule in enumerate(dialect.spans):
         _check_rule(name, f"spans[{index}]", rule)
     for index, also in enumerate(dialect.also):

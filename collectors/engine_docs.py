@@ -42,6 +42,9 @@ def _section(dialect: Dialect) -> Iterator[str]:
         yield f"Outcomes: {words}; any other word is `unknown`."
         yield ""
     yield from _table(("missing", "why, and what brings it"), [(f"`{signal}`", why) for signal, why in dialect.cannot.items()])
+    yield from _table(
+        ("missing where several answers were asked for", "why"), [(f"`{signal}`", why) for signal, why in dialect.of_one.items()]
+    )
 
 
 def _deployment(facts: Deployment) -> Iterator[str]:

@@ -19,7 +19,10 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One core metric: how many requests count for it, the share that has its inputs (0..1), what the others lack, and why."""
+    """One core metric: how many requests count for it, the share that has its inputs (0..1), what the others lack, and why.
+
+    `unasked` says which requests are not asked for it, where its engine does not say it of some.
+    """
 
     metric: str
     state: Literal["computed", "missing", "not_applicable"]
@@ -27,6 +30,7 @@ class Core(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     coverage: float
     lacks: tuple[str, ...] = ()
     why: str = ""
+    unasked: str = ""
 
 
 class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,12 +46,16 @@ class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Replica(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One replica in one dialect. `stands` says what is heard of it: requests, parts of others', start-up, samples alone; or silence."""
+    """One replica in one dialect. `stands` says what is heard of it: requests, parts of others', start-up, samples alone; or silence.
+
+    `unserved` requests were refused or given up before an engine said a word of them: they are not among `requests`, and nothing is asked
+    of them. Where a replica has no others, it stands for these alone.
+    """
 
     replica: str | None
     dialect: str | None
     version: str | None
-    stands: Literal["requests", "parts", "housekeeping", "samples", "silent"]
+    stands: Literal["requests", "unserved", "parts", "housekeeping", "samples", "silent"]
     roles: tuple[str, ...]
     requests: int
     spans: int
@@ -56,6 +64,7 @@ class Replica(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     core: tuple[Core, ...] = ()
     columns: tuple[Column, ...] = ()
     sampled: Sampled | None = None
+    unserved: int = 0
 
 
 class Sender(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from leverwatch import findings
 from leverwatch.diagnosis import Diagnosis, Freshness, Sampled, Scrape, Sender, Unknown
 from leverwatch.engine_room import EngineRoom
 from leverwatch.ledger_rows import ledger_rows, pending
-from leverwatch.remedies import COLUMNS
+from leverwatch.remedies import COLUMNS, said_of_one
 from pipeline.gauges import TOLERANCE_S
 from pipeline.traps import link
 from queries import files
@@ -49,7 +49,7 @@ def diagnose(room: EngineRoom, since: str | None = None) -> dict[str, Any]:
         status=findings.status(found),
         **period,
         now=now,
-        requests=sum(one.requests for one in found),
+        requests=sum(one.requests + one.unserved for one in found),
         freshness=_freshness(clocks, now, pending(room), unassembled),
         replicas=found,
         sampling=[msgspec.convert(row, Sampled) for row in frames["sampling"].to_dicts()],
@@ -98,7 +98,7 @@ def unknown(rows: pl.DataFrame) -> list[Unknown]:
 def _frames(seen: Transaction, since: datetime, until: datetime) -> dict[str, pl.DataFrame]:
     period = {"since": since, "until": until}
     return {
-        "coverage": seen.frame(coverage(COLUMNS, findings.METRICS), period),
+        "coverage": seen.frame(coverage(COLUMNS, findings.METRICS, said_of_one()), period),
         "marks": seen.frame(files.question("doctor_marks"), period),
         "spans": seen.frame(files.question("doctor_spans"), period),
         "unknown": seen.frame(files.question("doctor_unknown"), period | {"limit_rows": MOST_SCOPES}),

@@ -15,6 +15,8 @@ STATUS = {
     1: "cannot be computed: ",
     3: "cannot tell: no requests in this period",
 }
+UNSERVED = "refused or given up, of which no engine spoke: nothing is asked of them"
+NOT_SERVED = "cannot tell: no engine served a request in this period"
 ROLES = {"parts": "its spans are parts of others' requests", "housekeeping": "start-up spans alone, no request yet"}
 Diagnosis = Mapping[str, Any]
 
@@ -33,8 +35,9 @@ def _head(told: Diagnosis) -> list[str]:
     newest = f"{_when(fresh['newest_event_at'])}, {_age(fresh['newest_event_age_s'])}" if fresh["newest_event_at"] else "none"
     unassembled = f"; {fresh['unassembled']:,} traces wait to be assembled" if fresh["unassembled"] else ""
     period = f"{_when(told['since'])} to {_when(told['until'])}"
+    known = NOT_SERVED if told["status"] == 3 and told["requests"] else STATUS[told["status"]]
     lines = [
-        f"{period}: {_counted(told['requests'])}; {STATUS[told['status']]}{', '.join(missing)}",
+        f"{period}: {_counted(told['requests'])}; {known}{', '.join(missing)}",
         f"newest event {newest}; waiting to be loaded: {waits}{unassembled}",
     ]
     return [line for whole in lines for line in _wrapped(whole, "", "    ")]
@@ -60,13 +63,18 @@ def _replicas(group: Sequence[Diagnosis]) -> Iterator[str]:
         )
         seen = f"last seen {_when(one['last_seen_at'])}, {_age(one['last_seen_age_s'])}"
         stands = {
-            "requests": f"{_counted(one['requests'])}{_sampled(one['sampled'])}",
+            "requests": f"{_counted(one['requests'])}{_sampled(one['sampled'])}{_beside(one['unserved'])}",
+            "unserved": f"{_counted(one['unserved'])} {UNSERVED}",
             "silent": "SILENT: no request in this period",
             "samples": "samples alone: no span names this replica (see `replica` of [[scrape]], or turn its spans on)",
         }.get(one["stands"]) or f"{ROLES[one['stands']]}: {one['spans']:,} spans, {', '.join(one['roles'])}"
         yield from _wrapped(f"{name}, {stands}; {seen}", "", "    ")
     if len(group) > MOST_REPLICAS:
         yield f"and {len(group) - MOST_REPLICAS} more like these (--format json has them)"
+
+
+def _beside(unserved: int) -> str:
+    return f", and {unserved:,} {UNSERVED}" if unserved else ""
 
 
 def _sampled(sampled: Diagnosis | None) -> str:
@@ -88,7 +96,8 @@ def _core(group: Sequence[Diagnosis]) -> Iterator[str]:
         shown = {"computed": _percent(shares), "missing": "NO", "not_applicable": "n/a"}[core["state"]]
         said = core["why"]
         if core["state"] == "computed":
-            said = f"the rest lack {', '.join(core['lacks'])}" if core["lacks"] else ""
+            lacking = f"the rest lack {', '.join(core['lacks'])}" if core["lacks"] else ""
+            said = "; ".join(filter(None, (lacking, core["unasked"])))
         elif said in told:
             said = f"as {told[said]}"
         told.setdefault(said, core["metric"])

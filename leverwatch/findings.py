@@ -12,7 +12,7 @@ import polars as pl
 from collectors.dialects import deployment, shipped
 from leverwatch.diagnosis import Column, Core, Replica, Sampled
 from leverwatch.marks_seen import OddMarks, odd_marks
-from leverwatch.remedies import COLUMNS, GROUPS, TAP, Heard, remedy, sends
+from leverwatch.remedies import COLUMNS, GROUPS, TAP, Heard, of_several, remedy, sends
 from pipeline.metrics import Metric, by_name
 from queries.metric_sql import columns_of
 
@@ -31,9 +31,13 @@ Row = Mapping[str, Any]
 def replicas(seen: Mapping[str, pl.DataFrame], now: datetime) -> list[Replica]:
     """Every replica and dialect: those with requests, then those whose spans are parts of others', then those that fell silent.
 
+    What no engine served is counted beside the requests of its replica, and stands by itself where there are none.
+
     `seen` has the frames `coverage`, `marks`, `spans`, `samples`, `late_samples`, `sampling` and `last_seen`, as the questions of these
     names give them.
     """
+    unserved = {row["replica"]: row for row in seen["coverage"].filter("is_unserved").to_dicts()}
+    seen = {**seen, "coverage": seen["coverage"].filter(~pl.col("is_unserved"))}
     nameless = {row["engine"] for row in seen["coverage"].filter(pl.col("replica").is_null()).to_dicts()}
     spoke = {(row["replica"], row["dialect"]): row for row in _speakers(seen["spans"], nameless).to_dicts()}
     sampled = {row["replica"]: msgspec.convert(row, Sampled) for row in seen["sampling"].to_dicts()}
@@ -42,7 +46,9 @@ def replicas(seen: Mapping[str, pl.DataFrame], now: datetime) -> list[Replica]:
     served = [row for row in seen["coverage"].sort("replica", "engine").to_dicts() if not _only_prefills(row, pools)]
     marked = [row | {"odd": odd.get(_key(row), NO_ODD)} for row in served]
     found = [_serving(row, spoke.pop(_key(row), {}), hears, sampled, now) for row in marked]
+    found = [_with_unserved(one, unserved.pop(one.replica, None), now) for one in found]
     found += [_beside(row, now) for key, row in sorted(spoke.items(), key=lambda item: tuple(map(str, item[0]))) if key[1] is not None]
+    found += [_unserved(row, now) for row in unserved.values()]
     known = {(one.replica, one.dialect) for one in found}
     found += [_sampled_alone(row, now) for row in _strangers(seen["samples"], {name for name, _ in known}).to_dicts()]
     quiet = (row for row in seen["last_seen"].sort("replica", "engine").to_dicts() if _key(row) not in known)
@@ -92,6 +98,19 @@ def _serving(row: Row, spoke: Row, hears: _Ears, sampled: Mapping[str, Sampled],
     )
 
 
+def _with_unserved(one: Replica, unserved: Row | None, now: datetime) -> Replica:
+    if unserved is None:
+        return one
+    last = max(one.last_seen_at, unserved["last_seen_at"])
+    count = unserved["requests"]
+    return msgspec.structs.replace(one, unserved=count, last_seen_at=last, last_seen_age_s=_age_s(last, now))
+
+
+def _unserved(row: Row, now: datetime) -> Replica:
+    last = row["last_seen_at"]
+    return Replica(row["replica"], None, None, "unserved", (), 0, 0, last, _age_s(last, now), unserved=row["requests"])
+
+
 def _explained(sampled: Sampled | None, engine: str | None) -> Sampled | None:
     if sampled is None or sampled.state == "whole":
         return sampled
@@ -102,7 +121,7 @@ def _column(name: str, group: str, row: Row, heard: Heard) -> Column:
     odd: OddMarks = row["odd"]
     held, requests = row[f"{name}_n"] - odd.requests.get(name, 0), _asked(name, row)
     if held == requests > 0:
-        return Column(name, group, "complete", 1.0)
+        return Column(name, group, "complete", 1.0, _unasked((name,), name, row))
     why = odd.why(name) or remedy(name, row["engine"] or "", heard, some=held > 0)
     return Column(name, group, "partial" if held else "missing", held / max(requests, 1), why)
 
@@ -111,16 +130,25 @@ def _core(metric: Metric, row: Row, why: Mapping[str, str], heard: Heard) -> Cor
     known, counting, asked = row[f"known:{metric.name}"], row[f"counts:{metric.name}"], _asked(metric.name, row)
     coverage, lacks = known / max(asked, 1), _lacks(metric, row)
     told = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in _by_reason(lacks, why).items())
+    unasked = _unasked(columns_of(metric), metric.name, row)
     if counting:
-        return Core(metric.name, "computed", counting, coverage, lacks, told)
+        return Core(metric.name, "computed", counting, coverage, lacks, told, unasked)
     if not asked:
-        return Core(metric.name, "not_applicable", 0, coverage, (), CONTROL_ALONE)
+        return Core(metric.name, "not_applicable", 0, coverage, (), unasked or CONTROL_ALONE)
     sign, signals, absent = ONLY_WHERE.get(metric.name, ("", (), ""))
     if sign and not row[sign] and heard.active.isdisjoint(signals):
         return Core(metric.name, "not_applicable", 0, coverage, (), "; but ".join(filter(None, (absent, row["odd"].why("levers")))))
     if known and (not sign or known == asked):
         return Core(metric.name, "not_applicable", 0, coverage, (), f"no request with {metric.known_when}")
     return Core(metric.name, "missing", 0, coverage, lacks, told or f"no request with {metric.known_when}")
+
+
+def _unasked(columns: Sequence[str], name: str, row: Row) -> str:
+    """Of how many requests for several answers a column or metric is not asked, and why; empty where there are none."""
+    several: int = row.get(f"several:{name}", 0)
+    if not several:
+        return ""
+    return f"not asked of {several:,} with several answers: {of_several(columns, row['engine'] or '')}"
 
 
 def _lacks(metric: Metric, row: Row) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from collectors.dialects import deployment, shipped, why_missing
@@ -97,6 +98,21 @@ def remedy(column: str, engine: str, heard: Heard = NOTHING, *, some: bool = Fal
     if scraped and "scrape" in said:
         return f"no request says it; `samples` has it of the replica ({scraped})"
     return f"{said}; `samples` has it of the replica ({scraped})" if scraped else said
+
+
+def said_of_one() -> dict[str, list[str]]:
+    """Column -> the engines that say it only where one answer was asked for."""
+    found: dict[str, list[str]] = {}
+    for dialect in shipped():
+        for column in dialect.of_one:
+            found.setdefault(column, []).append(dialect.speaks_for or dialect.dialect)
+    return found
+
+
+def of_several(columns: Iterable[str], engine: str) -> str:
+    """Why an engine does not say these columns where several answers were asked for; empty where it does."""
+    of_one = next((dialect.of_one for dialect in shipped() if engine in (dialect.dialect, dialect.speaks_for) and dialect.of_one), {})
+    return "; ".join(dict.fromkeys(of_one[column] for column in columns if column in of_one))
 
 
 def sends(engine: str) -> str:

@@ -200,3 +200,67 @@ def test_every_reason_of_a_ledger_line_is_told_or_counted() -> None:
     (many,) = _ledger(row)
     assert few.endswith("why 0 (1); why 1 (1); why 2 (1); why 3 (1)")
     assert many.endswith("why 9 (1); and 2 more reasons (--format json has them)")
+
+
+def refused(number: int, outcome: str = "error") -> Any:
+    return tapped(number, outcome=outcome, status_code=400)
+
+
+def test_what_the_tap_alone_saw_refused_or_given_up_says_nothing_of_its_replica(room: EngineRoom) -> None:
+    engine = [vllm(number, **{"gen_ai.request.model": "m"}) for number in range(1, 4)]
+    bodies = [tapped(number, cached_tokens=10, first_chunk_s=0.1) for number in range(1, 4)]
+    put(room, body(*engine, service__instance__id="r1"))
+    tap = body(*bodies, refused(8), refused(9, "aborted"), scope="leverwatch.response_tap", service__instance__id="r1")
+    put(room, tap)
+    told = doctor.diagnose(room)
+    assert [(one["replica"], one["dialect"], one["requests"], one["unserved"]) for one in told["replicas"] if one["core"]] == [
+        ("r1", "vllm", 3, 2)
+    ]
+    assert (told["status"], told["requests"]) == (0, 5)
+    assert "r1: vllm, 3 requests, and 2 refused or given up, of which no engine spoke: nothing is asked of them" in text(told)
+    assert "(no engine named)" not in text(told)
+
+
+def test_a_replica_that_refused_everything_is_not_judged(room: EngineRoom) -> None:
+    put(room, body(refused(1), refused(2), scope="leverwatch.response_tap", service__instance__id="r1"))
+    told = doctor.diagnose(room)
+    [one] = [one for one in told["replicas"] if one["stands"] == "unserved"]
+    assert (told["status"], one["replica"], one["unserved"], one["core"]) == (3, "r1", 2, [])
+    assert "2 requests; cannot tell: no engine served a request in this period" in text(told)
+
+
+def test_requests_that_the_tap_alone_saw_answered_are_judged(room: EngineRoom) -> None:
+    put(room, body(tapped(1, prompt_tokens=9), refused(2), scope="leverwatch.response_tap", service__instance__id="r1"))
+    told = doctor.diagnose(room)
+    [one] = [one for one in told["replicas"] if one["stands"] == "requests"]
+    assert (told["status"], one["requests"], one["unserved"]) == (1, 1, 1)
+
+
+def test_drafts_are_not_asked_of_vllms_requests_for_several_samples(room: EngineRoom) -> None:
+    one, several = vllm(1), vllm(2, **{"gen_ai.request.n": 2})
+    put(room, body(one, several, service__instance__id="r1", **{"leverwatch.lever.speculation": "ngram-4"}))
+    drafts = tapped(1, cached_tokens=10, draft_tokens=8, accepted_tokens=5, verify_steps=2, accepted_by_position="[2,1]")
+    put(room, body(drafts, tapped(2, cached_tokens=10), scope="leverwatch.response_tap", service__instance__id="r1"))
+    told = doctor.diagnose(room)
+    [replica] = [found for found in told["replicas"] if found["stands"] == "requests"]
+    [column] = [found for found in replica["columns"] if found["column"] == "draft_tokens"]
+    [metric] = [found for found in replica["core"] if found["metric"] == "draft_acceptance"]
+    assert (column["state"], metric["state"], metric["coverage"], metric["lacks"]) == ("complete", "computed", 1.0, [])
+    assert "draft_acceptance        100 %        not asked of 1 with several answers: vLLM states" in text(told)
+
+
+def test_samples_whose_spans_say_one_each_are_told_by_an_answer_of_more_tokens_than_any_has(room: EngineRoom) -> None:
+    """As recorded of vLLM 0.32 with `n` = 2: two spans of one id and n = 1, and an answer with the tokens of both."""
+    first, second = vllm(2, **{"gen_ai.request.n": 1}), vllm(2, **{"gen_ai.request.n": 1})
+    second.span_id = (77).to_bytes(8, "big")
+    later = START + 600 * 10**9
+    newer = span(3, start_time_unix_nano=later, end_time_unix_nano=later + 10**9, attributes=vllm(3).attributes)
+    put(room, body(vllm(1), first, second, service__instance__id="r1", **{"leverwatch.lever.speculation": "ngram-4"}))
+    drafts = {"cached_tokens": 10, "draft_tokens": 8, "accepted_tokens": 5, "verify_steps": 2}
+    of_tap = [tapped(1, **drafts), tapped(2, cached_tokens=10, output_tokens=20, prompt_tokens=100)]
+    put(room, body(*of_tap, scope="leverwatch.response_tap", service__instance__id="r1"))
+    put(room, body(newer, service__instance__id="r2"), at_ns=later + 2 * 10**9)
+    [one] = [found for found in doctor.diagnose(room)["replicas"] if found["replica"] == "r1" and found["stands"] == "requests"]
+    [metric] = [found for found in one["core"] if found["metric"] == "draft_acceptance"]
+    assert (one["requests"], metric["coverage"], metric["lacks"]) == (2, 1.0, [])
+    assert metric["unasked"].startswith("not asked of 1 with several answers: vLLM states")
