@@ -23,6 +23,7 @@ PROTOBUF, JSON = "application/x-protobuf", "application/json"
 LIMIT_BODY_BYTES = 64 * 1024 * 1024
 SIGNALS = ("traces", "metrics", "logs")
 NO_JSON, NOT_INFLATED = "body is not sound OTLP/JSON", "body that cannot be inflated"
+OTHER_TYPE, OTHER_ENCODING = "content-type that is not taken", "content-encoding that is not taken"
 CODES = {404: code_pb2.NOT_FOUND, 429: code_pb2.RESOURCE_EXHAUSTED, 503: code_pb2.UNAVAILABLE}
 
 
@@ -44,6 +45,7 @@ def requests_router(door: Door) -> APIRouter:
             body = await whole(request.stream(), "identity", LIMIT_BODY_BYTES)
             taken = await door.take("requests", sender_of(request), body)
         except TooLargeError as error:
+            door.refuse("requests", sender_of(request), TOO_LARGE)
             return _api_error(413, "too_large", str(error), "send fewer at once")
         except UnsoundBodyError as error:
             return _api_error(400, "requests", str(error), "an array of objects with request_id and started_at")
@@ -82,6 +84,7 @@ def evaluations_router(door: Door) -> APIRouter:
             body = await whole(request.stream(), "identity", LIMIT_BODY_BYTES)
             taken = await door.take("evaluations", sender_of(request), body)
         except TooLargeError as error:
+            door.refuse("evaluations", sender_of(request), TOO_LARGE)
             return _api_error(413, "too_large", str(error), "send fewer at once")
         except UnsoundBodyError as error:
             return _api_error(400, "evaluation", str(error), "one object, or an array of objects, as under /docs")
@@ -101,9 +104,11 @@ def _route(door: Door, signal: str) -> Callable[[Request], Awaitable[Response]]:
     async def export(request: Request) -> Response:
         kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
         if kind not in (PROTOBUF, JSON):
+            door.refuse(signal, sender_of(request), OTHER_TYPE)
             return _refusal(PROTOBUF, 415, f"content-type {kind!r}; taken: {PROTOBUF}, {JSON}")
         encoding = request.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ENCODINGS:
+            door.refuse(signal, sender_of(request), OTHER_ENCODING)
             return _refusal(kind, 415, f"content-encoding {encoding!r}; taken: {', '.join(ENCODINGS)}")
         try:
             body = await whole(request.stream(), encoding, LIMIT_BODY_BYTES)

@@ -168,6 +168,17 @@ def test_a_kind_or_encoding_that_is_not_taken_is_415(receiver: Receiver, headers
     assert response.status_code == 415
     assert told in status_of(response).message
     assert receiver.stored() == []
+    [note] = receiver.noted
+    assert (note.sender, note.signal, note.count, note.reason.partition(" ")[0]) == ("10.0.0.7", "traces", 1, told.partition(" ")[0])
+
+
+@pytest.mark.parametrize("path", ["/v1/requests", "/api/evaluations"])
+def test_what_is_too_large_is_counted_on_every_path(receiver: Receiver, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "LIMIT_BODY_BYTES", 10)
+    receiver.application.include_router(api.requests_router(receiver.door))
+    receiver.application.include_router(api.evaluations_router(receiver.door))
+    assert receiver.send("POST", path, b"[" + b" " * 10 + b"]", {"content-type": "application/json"}).status_code == 413
+    assert [(note.signal, note.reason) for note in receiver.noted] == [(path.rpartition("/")[2], "export is too large")]
 
 
 @pytest.mark.parametrize(
