@@ -161,6 +161,8 @@ class _Server:
         try:
             if not self.worker.has_failed:
                 self.room.drain(DRAIN_S)
+                if left := self.room.spool.backlog_bytes:
+                    logging.getLogger(__name__).warning("stopped with %d bytes in the spool, which are loaded at the next start", left)
         finally:
             self.couriers.stop(GRACE_S)
             self.observer.tracing.close()

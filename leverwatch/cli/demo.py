@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import secrets
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -20,10 +17,9 @@ from typing import Any
 from alerts import policy
 from demo import pages, play, recording, scenarios, sink, telling
 from demo.traffic import traces
+from leverwatch.cli import demo_server
 from queries.printable import printable
 
-STARTED_S = 60.0
-STOPPED_S = 20.0
 HISTORY_HOURS = 20.0
 TRACE_HISTORY_HOURS = 2.0
 LIMIT_SHOWN = 5
@@ -63,11 +59,11 @@ def run(args: argparse.Namespace) -> int:
         secret = "whsec_" + b64encode(secrets.token_bytes(24)).decode()
         with sink.Sink(secret, _say) as receiver:
             scrapes = {name: shown.url(name) for name in play.replicas(plan.scenario)}
-            server = _started(folder, args.port, _config(receiver.url, secret, scrapes))
+            server = demo_server.started(folder, args.port, _config(receiver.url, secret, scrapes))
             try:
-                played = _play(args, plan, _addresses(server), shown, stop)
+                played = _play(args, plan, demo_server.addresses(server), shown, stop)
             finally:
-                _stop(server)
+                demo_server.stop(server, folder, _say)
     if played and (said := telling.cut_short(plan, played, args.for_s)):
         _say(said)
     return 0
@@ -117,37 +113,6 @@ def _config(hook: str, secret: str, scrapes: dict[str, str]) -> str:
     """The server's configuration: the sink of webhooks, and each replica's page of metrics."""
     receiver = f'[[receivers]]\nname = "demo"\nkind = "webhook"\nurl = "{hook}"\nsecret = "{secret}"\n'
     return receiver + "".join(f'\n[[scrape]]\nurl = "{url}"\nreplica = "{name}"\n' for name, url in scrapes.items())
-
-
-def _started(folder: Path, port: int, configured: str) -> subprocess.Popen[str]:
-    folder.mkdir(parents=True, exist_ok=True)
-    config = folder / "demo.toml"
-    config.touch(0o600)
-    config.write_text(configured, encoding="utf-8")
-    command = [sys.executable, "-m", "leverwatch.cli.main", "serve", "--data", str(folder), "--config", str(config), "--format", "json"]
-    command += ["--with-parent"]
-    command += ["--port", str(port), "--grpc-port", "0", "--otlp-http-port", "0"]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("LEVERWATCH_")}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True)  # noqa: S603
-
-
-def _addresses(server: subprocess.Popen[str]) -> dict[str, str]:
-    """Where the server can be reached, once it says so. Raises OSError."""
-    line = server.stdout.readline() if server.stdout else ""
-    if not line:
-        msg = f"the server did not start (status {server.wait(STARTED_S)})"
-        raise OSError(msg)
-    said: dict[str, str] = json.loads(line)
-    return said
-
-
-def _stop(server: subprocess.Popen[str]) -> None:
-    server.terminate()
-    try:
-        server.wait(STOPPED_S)
-    except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
 
 
 def _say(text: str) -> None:
