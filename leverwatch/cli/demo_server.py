@@ -69,7 +69,7 @@ def stop(server: subprocess.Popen[str], folder: Path, say: Callable[[str], None]
 
 def _progress(pid: int, folder: Path) -> Progress:
     found = []
-    for path in folder.rglob("*"):
+    for path in (Path(parent) / name for parent, _, names in os.walk(folder) for name in names):  # walk takes folders that vanish
         try:
             stat = path.stat()
         except OSError:  # it was just loaded, or renamed
