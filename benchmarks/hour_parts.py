@@ -21,13 +21,13 @@ from typing import Any
 
 import ray_workers
 
-from leverwatch import work_plan
 from leverwatch.config import Config
 from leverwatch.store_settings import StoreConfig
 from leverwatch.work_hours import Hours
 from leverwatch.work_pool import Here, Outcome
 from leverwatch.work_settings import work_of
 from leverwatch.work_tasks import Work
+from pipeline import settle
 from queries import lake_upkeep
 
 HOUR = datetime.fromtimestamp(ray_workers.BEGAN_NS / 1e9, UTC)
@@ -57,7 +57,7 @@ class Apart:
 
 def measured(small: Work, function: Callable[..., Any], task: tuple[Any, ...]) -> tuple[Any, int]:
     """(what a task gives, the most memory that its process held)."""
-    for _ in Hours(dataclasses.replace(small, part_spans=300), Here(), work_plan.NEVER, print, lambda _: None).made([HOUR]):
+    for _ in Hours(dataclasses.replace(small, part_spans=300), Here(), settle.NEVER, print, lambda _: None).made([HOUR]):
         pass
     answer = function(*task)
     held = next(line for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines() if line.startswith("VmHWM"))
@@ -96,7 +96,7 @@ def main() -> None:
         print("| parts | tasks | largest task, MiB | CPU seconds of all tasks | seconds, one after the other | requests |")
         for parts in args.parts:
             pool, used_s = Apart(small), list[float]()
-            hours = Hours(dataclasses.replace(work, part_spans=-(-spans // parts)), pool, work_plan.NEVER, print, used_s.append)
+            hours = Hours(dataclasses.replace(work, part_spans=-(-spans // parts)), pool, settle.NEVER, print, used_s.append)
             began_s = time.monotonic()
             told = list(hours.made([HOUR]))
             took_s = time.monotonic() - began_s

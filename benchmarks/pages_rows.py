@@ -19,10 +19,10 @@ from demo.telemetry import Telemetry
 from leverwatch.engine_room import EngineRoom
 from leverwatch.loading import Here
 from leverwatch.local import Local
-from leverwatch.rounds import NEVER
 from pipeline import cell_store, settle
 from pipeline.fresh import rows
 from pipeline.measure import BLOCK_S
+from pipeline.settle import NEVER
 from queries import fresh_parts
 
 SEED = 7

@@ -12,7 +12,8 @@ import polars as pl
 from collectors.dialects import deployment, shipped
 from leverwatch.diagnosis import Column, Core, Replica, Sampled
 from leverwatch.marks_seen import OddMarks, odd_marks
-from leverwatch.remedies import COLUMNS, GROUPS, TAP, Heard, of_several, remedy, sends
+from leverwatch.remedies import COLUMNS, GROUPS, TAP, Heard, of_several, remedy, says, sends
+from pipeline import replica_load
 from pipeline.metrics import Metric, by_name
 from queries.metric_sql import columns_of
 
@@ -24,6 +25,7 @@ ONLY_WHERE: dict[str, tuple[str, tuple[str, ...], str]] = {
     "interconnect_efficiency": ("moves", ("kv_transfer_s", "kv_transfer_bytes"), "no KV transfer seen"),
 }
 CONTROL_ALONE = "all its requests are of the control arm, which drafts nothing"
+SETTLING = "a server does 2 minutes of event time after they began, or once it saw no newer span for 3 minutes"
 NO_ODD = OddMarks()
 Row = Mapping[str, Any]
 
@@ -122,8 +124,21 @@ def _column(name: str, group: str, row: Row, heard: Heard) -> Column:
     held, requests = row[f"{name}_n"] - odd.requests.get(name, 0), _asked(name, row)
     if held == requests > 0:
         return Column(name, group, "complete", 1.0, _unasked((name,), name, row))
-    why = odd.why(name) or remedy(name, row["engine"] or "", heard, some=held > 0)
+    why = odd.why(name) or _waiting(name, held, row, heard) or remedy(name, row["engine"] or "", heard, some=held > 0)
     return Column(name, group, "partial" if held else "missing", held / max(requests, 1), why)
+
+
+def _waiting(name: str, held: int, row: Row, heard: Heard) -> str:
+    """Why a column that settling fills is not there yet: of requests that wait for it, then of the others. Empty where none wait for it."""
+    waits: int = row["unsettled"]
+    settled = row["requests"] - waits
+    is_told = held > 0 or replica_load.SOURCES.get(name) == "derived" or says(name, heard)
+    if name not in replica_load.SOURCES or not waits or not is_told:
+        return ""
+    told = f"{waits:,} of {row['requests']:,} requests are not settled yet, which {SETTLING}"
+    if held >= settled:
+        return told
+    return f"{told}; of the others: {remedy(name, row['engine'] or '', heard, some=True)}"
 
 
 def _core(metric: Metric, row: Row, why: Mapping[str, str], heard: Heard) -> Core:

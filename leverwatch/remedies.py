@@ -94,7 +94,7 @@ def remedy(column: str, engine: str, heard: Heard = NOTHING, *, some: bool = Fal
     said = said or _of_dialect(column, engine, some=some)
     if "response tap" in said and not heard.tap:
         said += "; `leverwatch tap` prints the tap"
-    scraped = next((name for signal, name in heard.samples if signal in IN_SAMPLES.get(column, ())), "")
+    scraped = says(column, heard)
     if scraped and "scrape" in said:
         return f"no request says it; `samples` has it of the replica ({scraped})"
     return f"{said}; `samples` has it of the replica ({scraped})" if scraped else said
@@ -113,6 +113,11 @@ def of_several(columns: Iterable[str], engine: str) -> str:
     """Why an engine does not say these columns where several answers were asked for; empty where it does."""
     of_one = next((dialect.of_one for dialect in shipped() if engine in (dialect.dialect, dialect.speaks_for) and dialect.of_one), {})
     return "; ".join(dict.fromkeys(of_one[column] for column in columns if column in of_one))
+
+
+def says(column: str, heard: Heard) -> str:
+    """The name of the samples that say of a replica what a column says of a request; empty where none came."""
+    return next((name for signal, name in heard.samples if signal in IN_SAMPLES.get(column, ())), "")
 
 
 def sends(engine: str) -> str:

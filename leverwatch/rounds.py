@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import alerts.follow_up
@@ -27,9 +27,7 @@ from queries.store import Store, Transaction
 
 CAUGHT_UP = timedelta(minutes=15)
 QUIET_S = 10.0
-STILL_S = 180.0
 SETTLE_FOR_S = 2.0  # in a round: at the end of a block several parts are divided
-NEVER = datetime(9000, 1, 1, tzinfo=UTC)
 SEAL_EVERY_ROUNDS = 20
 IDLE_S = 7200.0  # where nothing has arrived for so long, the last hours are closed too: retention drops what is sealed
 
@@ -100,7 +98,7 @@ class Rounds:
         """Works until nothing waits, and settles what is left: nothing more is to come."""
         self.take_in()
         self.drain()
-        while self._settle_by(NEVER):
+        while self._settle_by(settle.NEVER):
             pass
 
     def take_in(self) -> None:
@@ -147,9 +145,9 @@ class Rounds:
             self._mark, self._mark_since_s = mark, now_s
         if mark is None:
             return 0
-        is_still = now_s - self._mark_since_s > STILL_S and not self.spool.backlog_bytes
-        done = 0
-        while taken := self._settle_by(NEVER if is_still else mark - settle.LAG):
+        quiet_s = 0.0 if self.spool.backlog_bytes else now_s - self._mark_since_s
+        cutoff, done = settle.cutoff(mark, timedelta(seconds=quiet_s)), 0
+        while taken := self._settle_by(cutoff):
             done += taken
             if time.monotonic() - now_s > SETTLE_FOR_S:
                 break

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -20,8 +20,6 @@ from queries.lake_files import LakeFile
 from queries.lake_tables import hour_begin
 
 RAW = ("spans", "imported_requests", "samples")
-STILL = timedelta(seconds=180)  # nothing came for so long: nothing more seems to come
-NEVER = datetime(9000, 1, 1, tzinfo=UTC)
 LOOKED_AT = timedelta(hours=2)  # of event time before the newest span: who still speaks has spans there
 
 
@@ -87,8 +85,8 @@ def plan(lake: Lake, before: Last, now: datetime, *, is_last: bool = False) -> P
     senders = _senders(lake, now)
     mark = _mark(senders)
     newest = senders["seen_at"].max()
-    is_still = is_last or (isinstance(newest, datetime) and now - newest > STILL)
-    cutoff = NEVER if is_still or mark is None else mark - settle.LAG
+    quiet = now - newest if isinstance(newest, datetime) else timedelta()
+    cutoff = settle.NEVER if is_last or mark is None else settle.cutoff(mark, quiet)
     there = {hour_begin(file.hour) for table in RAW[:2] for file in lake.files(table)}
     changed: set[datetime] = set()
     for table in RAW:

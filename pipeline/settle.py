@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import polars as pl
 
@@ -19,6 +19,8 @@ from queries import files, ranged, settling
 from queries.store import Store, Transaction
 
 LAG = timedelta(seconds=120)
+STILL = timedelta(seconds=180)  # nothing came for so long: nothing more seems to come
+NEVER = datetime(9000, 1, 1, tzinfo=UTC)
 UNMEASURED = "the request cannot be measured: it is in no cell"
 
 Measure = Callable[[pl.DataFrame], Cells]
@@ -32,6 +34,11 @@ class Settled:
     checked: guard.Checked
     sums: list[Cells]
     unmeasured: pl.DataFrame
+
+
+def cutoff(mark: datetime, quiet: timedelta) -> datetime:
+    """Requests that began by then are settled: what event time has passed by a watermark, and everything once all was quiet for `STILL`."""
+    return NEVER if quiet > STILL else mark - LAG
 
 
 def settled(requests: pl.DataFrame, known: surroundings.Surroundings, edges: segments.Edges, measured: Measure) -> Settled:

@@ -53,6 +53,7 @@ def coverage(columns: Sequence[str], metrics: Sequence[MetricRow], of_one: Mappi
         "count(*) as requests", "max(ended_at) as last_seen_at", "arg_max(engine_version, ended_at) as version",
         "list(distinct prefill_replica) filter (where prefill_replica <> replica) as prefilled_by",
         *(f'{of(column, KNOWN_WHEN.get(column, _is_there(column)))} as "{column}_n"' for column in columns),
+        "count(*) filter (where is_settled = false) as unsettled",
         *(f'count(*) filter (where {condition}) as "{sign}"' for sign, condition in SIGNS.items()),
         *(f'{of(metric.name, known(metric))} as "known:{metric.name}"' for metric in metrics),
         *(f'{of(metric.name, counts(metric))} as "counts:{metric.name}"' for metric in metrics),

@@ -15,8 +15,8 @@ from demo.telemetry import Telemetry
 from leverwatch.engine_room import EngineRoom
 from leverwatch.loading import Here
 from leverwatch.local import Local
-from leverwatch.rounds import NEVER
 from pipeline import settle
+from pipeline.settle import NEVER
 
 BEGAN = datetime(2026, 3, 2, 6, tzinfo=UTC)
 BEGAN_NS = int(BEGAN.timestamp()) * 1_000_000_000

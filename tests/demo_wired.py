@@ -16,10 +16,10 @@ from demo.telemetry import Telemetry
 from leverwatch.engine_room import EngineRoom
 from leverwatch.loading import Here
 from leverwatch.local import Local
-from leverwatch.rounds import NEVER
 from pipeline import settle
 from pipeline.evidence_families import ARMS, SUMS
 from pipeline.measure import BLOCK_S, REQUESTS
+from pipeline.settle import NEVER
 from queries import files
 
 SLICE_HOURS = 1.0

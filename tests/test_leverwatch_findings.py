@@ -136,7 +136,26 @@ def test_a_replica_that_samples_alone_name_is_shown_as_such(room: EngineRoom) ->
     told = doctor.diagnose(room)
     assert [(one["replica"], one["stands"]) for one in told["replicas"]] == [("r1", "requests"), ("10.0.0.5:8000", "samples")]
     assert "10.0.0.5:8000: vllm, samples alone: no span names this replica" in text(told)
-    assert why(told, "queue_depth") == "no request says it; `samples` has it of the replica (vllm:num_requests_waiting)"
+    assert why(told, "queue_depth").startswith("1 of 1 requests are not settled yet, which a server does 2 minutes")
+
+
+@pytest.mark.parametrize(
+    ("filled", "said"),
+    [
+        ((0,), "2 of 3 requests are not settled yet, which a server does 2 minutes of event time after they began, or once it saw no "),
+        ((), "2 of 3 requests are not settled yet, which a server does"),
+    ],
+)
+def test_a_column_that_settling_fills_says_how_many_requests_wait_for_it(room: EngineRoom, filled: tuple[int, ...], said: str) -> None:
+    put(room, body(*(vllm(n) for n in range(1, 4)), service__instance__id="r1"))
+    with room.store.write() as transaction:
+        transaction.execute("update requests_hot set is_settled = (trace_id = (select min(trace_id) from requests_hot))")
+        if filled:
+            transaction.execute("update requests_hot set concurrency = 1.0 where is_settled")
+    told = doctor.diagnose(room)
+    assert why(told, "concurrency").startswith(said)
+    assert ("; of the others: worked out of requests that overlap" in why(told, "concurrency")) == (not filled)
+    assert why(told, "kv_usage").startswith("no request says it: scrape")
 
 
 def test_a_control_replica_names_its_lever_and_is_not_asked_for_drafts(room: EngineRoom) -> None:

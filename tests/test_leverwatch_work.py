@@ -26,7 +26,7 @@ from leverwatch.observe.store_numbers import lake_families
 from leverwatch.work_plan import Last
 from leverwatch.work_pool import Cluster, Here, Outcome
 from leverwatch.working import Working
-from pipeline import lake_cells, lake_compare
+from pipeline import lake_cells, lake_compare, settle
 from pipeline.hour_spans import AROUND
 from queries.lake import Lake
 from queries.store import Store
@@ -137,7 +137,7 @@ def test_a_server_on_the_lake_reports_what_one_process_reports(both: Both) -> No
 
 def test_an_hour_that_is_made_again_is_the_same(both: Both) -> None:
     before = {table: pl.DataFrame(both.lake.read(table)) for table in ("requests", "cells", "cell_histograms")}
-    work_tasks.hour(worlds.work(both.folder / "lake", both.folder / "kept"), HOUR, work_plan.NEVER)
+    work_tasks.hour(worlds.work(both.folder / "lake", both.folder / "kept"), HOUR, settle.NEVER)
     for table, rows in before.items():
         same(rows, pl.DataFrame(both.lake.read(table)), ["started_at", "request_id"] if table == "requests" else CELL)
 
@@ -196,14 +196,14 @@ def test_a_worker_that_is_killed_half_way_changes_nothing_in_the_result(ray: Clu
             Lake.replace = replace
 
     hours = [HOUR - ONE_HOUR, HOUR]
-    outcomes = list(ray.run(killed_once, [(there, hour, work_plan.NEVER) for hour in hours]))
+    outcomes = list(ray.run(killed_once, [(there, hour, settle.NEVER) for hour in hours]))
     assert mark.exists()
     assert [one.error for one in outcomes] == ["", ""]
     tables = {"requests": ["started_at", "request_id"], "cells": CELL, "cell_histograms": CELL}
     made = {table: pl.DataFrame(lake.read(table)) for table in tables}
     assert len(made["requests"].filter(pl.col("started_at") >= HOUR)) > 50
     for hour in hours:
-        work_tasks.hour(there, hour, work_plan.NEVER)
+        work_tasks.hour(there, hour, settle.NEVER)
     for table, keys in tables.items():
         same(pl.DataFrame(lake.read(table)), made[table], keys)
 
@@ -268,7 +268,7 @@ def test_the_watermark_is_that_of_the_senders_that_still_speak(tmp_path: Path) -
     ended = pl.DataFrame(lake.read("spans", ["ended_at"]))["ended_at"].max()
     assert plan.mark == ended
     assert plan.cutoff == ended - timedelta(seconds=120)
-    assert work_plan.plan(lake, Last(), said[-1].received_at + timedelta(minutes=4)).cutoff == work_plan.NEVER
+    assert work_plan.plan(lake, Last(), said[-1].received_at + timedelta(minutes=4)).cutoff == settle.NEVER
 
 
 def test_a_server_says_where_nobody_works_on_its_lake_and_which_task_failed(tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ import pytest
 from lake_worlds import HOUR, NOW
 from polars.testing import assert_frame_equal
 
-from leverwatch import work_hours, work_plan, work_tasks
+from leverwatch import work_hours, work_tasks
 from leverwatch.work_hours import Hours
 from leverwatch.work_pool import Here, Outcome
 from leverwatch.work_tasks import Work
 from leverwatch.working import Working
-from pipeline import lake_cells
+from pipeline import lake_cells, settle
 from pipeline.hour_job import MADE, Told
 from queries.lake import Lake
 
@@ -68,7 +68,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 def in_parts(one: Made, spans: int, hours: Sequence[datetime], pool: Here | None = None) -> tuple[list[Told], dict[str, str]]:
     failed: dict[str, str] = {}
     work = dataclasses.replace(one.work, part_spans=spans)
-    hours_ = Hours(work, pool or Here(), work_plan.NEVER, failed.__setitem__, lambda _: None)
+    hours_ = Hours(work, pool or Here(), settle.NEVER, failed.__setitem__, lambda _: None)
     return [*hours_.made(hours)], failed
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -14,8 +15,8 @@ from collectors_metrics import counter, gauge, metrics, point
 
 from leverwatch.config import Config
 from leverwatch.engine_room import EngineRoom
-from leverwatch.rounds import NEVER
-from pipeline import jobs, measure, replica_load
+from pipeline import jobs, measure, replica_load, settle
+from pipeline.settle import NEVER
 from queries import fresh_parts, settling
 
 MINUTE_NS = 60_000_000_000
@@ -89,6 +90,30 @@ def test_once_nothing_arrives_any_more_all_is_settled(room: EngineRoom) -> None:
     room.finish()
     assert settled(room) == [1, 2]
     assert not settling.is_waiting(room.store, NEVER)
+
+
+def test_a_server_settles_all_once_its_watermark_stood_still_and_what_comes_after_is_right(
+    room: EngineRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 1_000.0
+    monkeypatch.setattr("leverwatch.rounds.time", SimpleNamespace(monotonic=lambda: now_s))
+    put(room, body(request(1), request(2, minutes=1.5)))
+    now_s += settle.STILL.total_seconds()
+    assert (room.work_once(), settled(room)) == (0, [])
+    now_s += 1
+    assert room.work_once() > 0
+    assert settled(room) == [1, 2]
+    assert cells(room) == measured_anew(room)
+    before = room.store.rows("select count(*) as n from closed_blocks")
+    room.drain()
+    assert room.work_once() == 0
+    put(room, tap(1, 64), body(request(3, minutes=1.6)))
+    now_s += settle.STILL.total_seconds() + 1
+    room.drain()
+    assert settled(room) == [1, 2, 3]
+    assert room.store.rows("select cached_tokens from requests where cached_tokens is not null") == [{"cached_tokens": 64}]
+    assert cells(room) == measured_anew(room)
+    assert room.store.rows("select count(*) as n from closed_blocks") == before == [{"n": 0}]
 
 
 def scraped(minutes: float, running: int, drafted: int, accepted: int, output: int) -> bytes:
