@@ -23,8 +23,9 @@ def due_flips(
 ) -> list[str]:
     """The flips to hand to a receiver now, oldest first: of each stream the newest, where it was not handed yet, and the end before it.
 
-    What recommends goes to who wants it, younger than 24 h or held back by a silence until less than 24 h ago; what ends a
-    recommendation to who was told of it, however late. None while judging has not caught up: a later block may take a flip back.
+    What recommends goes to who wants it, younger than 24 h or held back by a silence until less than 24 h ago: of what was decided before
+    the receiver was there a silence held nothing back. What ends a recommendation goes to who was told of it, however late. None while
+    judging has not caught up: a later block may take a flip back.
     A receiver that `is_new` is handed what stands as well, however long ago it was decided.
     """
     if not caught_up:
@@ -33,8 +34,10 @@ def due_flips(
     if not rows:
         return []
     held = silence_rows.since(reader, now - NOTIFY_FOR)
+    history = known_receivers.history_until(reader, receiver, now, is_new=is_new)
+    before = min(history, newest_watermark) - NOTIFY_FOR if history else None
     standing = known_receivers.standing(reader) if is_new and receiver.standing else frozenset()
-    return [row["flip_id"] for row in rows if _is_due(row, receiver, newest_watermark - NOTIFY_FOR, held, now, standing)]
+    return [row["flip_id"] for row in rows if _is_due(row, receiver, newest_watermark - NOTIFY_FOR, before, held, now, standing)]
 
 
 def keys_of(row: Mapping[str, Any]) -> FlipKeys:
@@ -46,6 +49,7 @@ def _is_due(
     row: Mapping[str, Any],
     receiver: Receiver,
     since: datetime,
+    before: datetime | None,
     held: Iterable[Silence],
     now: datetime,
     standing: Collection[tuple[Stream, str]],
@@ -57,4 +61,5 @@ def _is_due(
     if row["shadow"] or not receiver.wants(keys.lever, keys.segment, keys.severity) or silences.holds(held, keys, receiver.name, now):
         return False
     stands = kind in OPENING and ((row["policy"], row["lever"], row["segment"]), row["state_after"]) in standing
-    return bool(stands or row["decided_at"] > since or silences.held_lately(held, keys, receiver.name, now))
+    was_held = (before is None or row["decided_at"] > before) and silences.held_lately(held, keys, receiver.name, now)
+    return bool(stands or row["decided_at"] > since or was_held)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import polars as pl
 
+from alerts.receivers import Receiver
 from queries import files
 from queries.store import Store, Transaction
 
@@ -35,6 +36,18 @@ def newcomers(store: Store, receivers: Collection[str], now: datetime) -> frozen
 def know(transaction: Transaction, receiver: str, now: datetime) -> None:
     """Notes that a receiver was handed what stood."""
     transaction.insert("known_receivers", pl.DataFrame([{"receiver": receiver, "known_since": now}], schema=_ROW))
+
+
+def history_until(reader: Store | Transaction, receiver: Receiver, now: datetime, *, is_new: bool) -> datetime | None:
+    """What was decided by then is history to a receiver: it was not there. None where it was, or is to hear of all that stands.
+
+    Receivers of the first start of all are not told history, whatever they want.
+    """
+    asked = "select receiver, known_since from known_receivers where receiver in ($receiver, $started)"
+    known = dict(reader.frame(asked, {"receiver": receiver.name, "started": STARTED}).iter_rows())
+    since = known.get(receiver.name, now if is_new else None)
+    is_of_first_start = since == known.get(STARTED)
+    return None if since is None or (receiver.standing and not is_of_first_start) else since
 
 
 def standing(reader: Store | Transaction) -> frozenset[tuple[Stream, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,11 @@ def stands(store: Store, flip_id: str, hours_ago: float, state: str = "off_recom
         transaction.insert("current_verdicts", pl.DataFrame([row | {"streak": 0}]))
 
 
-def start(store: Store, *receivers: Receiver, caught_up: bool = True) -> dict[str, set[str]]:
+def start(store: Store, *receivers: Receiver, caught_up: bool = True, now: datetime = NOW) -> dict[str, set[str]]:
     """Starts with these receivers; gives the flips that each has been handed by then, in all."""
-    couriers = Couriers(store, receivers, lambda: NOW, {})
+    couriers = Couriers(store, receivers, lambda: now, {})
     for _ in range(2):
-        couriers.hand_over(NOW, caught_up=caught_up)
+        couriers.hand_over(now, caught_up=caught_up)
     handed: dict[str, set[str]] = {one.name: set() for one in receivers}
     for row in store.rows("select receiver, flip_id from deliveries"):
         handed.setdefault(row["receiver"], set()).add(row["flip_id"])
@@ -131,3 +132,41 @@ def test_the_id_is_the_one_that_everybody_else_who_has_it_would_get_again(store:
     start(store)
     start(store, receiver())
     assert store.rows("select webhook_id from deliveries") == [first]
+
+
+def silenced(store: Store, began_hours_ago: float, for_hours: float) -> None:
+    """A silence of everything that is over by now."""
+    asked = Asked(lever="*", for_s=for_hours * 3600.0, comment="maintenance")
+    silence_rows.add(store, silences.planned(asked, NOW - timedelta(hours=began_hours_ago)))
+
+
+def test_the_end_of_a_silence_tells_no_standing_recommendation_to_one_that_does_not_want_them(store: Store) -> None:
+    start(store)
+    stands(store, "old", 90)
+    silenced(store, 3, 1)
+    assert start(store, receiver(standing=False), receiver("second")) == {"oncall": set(), "second": {"old"}}
+    assert start(store, receiver(standing=False), receiver("second")) == {"oncall": set(), "second": {"old"}}
+
+
+def test_the_end_of_a_silence_tells_no_history_that_was_loaded_before_the_first_start(store: Store) -> None:
+    stands(store, "old", 90)
+    silenced(store, 3, 1)
+    assert start(store, receiver()) == {"oncall": set()}
+
+
+def test_what_stands_and_is_silenced_while_a_receiver_is_added_is_told_once_the_silence_is_over(store: Store) -> None:
+    start(store)
+    stands(store, "old", 90)
+    silence = silence_rows.add(store, silences.planned(Asked(lever="*", for_s=3600.0, comment="not now"), NOW))
+    later = NOW + timedelta(minutes=1)
+    assert start(store, receiver(), receiver("second", standing=False), now=later) == {"oncall": set(), "second": set()}
+    silence_rows.end(store, silence.silence_id, later + timedelta(minutes=1))
+    after = later + timedelta(minutes=2)
+    assert start(store, receiver(), receiver("second", standing=False), now=after) == {"oncall": {"old"}, "second": set()}
+
+
+def test_what_was_decided_during_a_silence_is_told_after_it_to_whoever_was_there(store: Store) -> None:
+    start(store, receiver(standing=False), now=NOW - timedelta(hours=60))
+    stands(store, "held", 40)
+    silenced(store, 50, 48)
+    assert start(store, receiver(standing=False)) == {"oncall": {"held"}}
