@@ -24,7 +24,7 @@ def phony() -> list[str]:
 
 
 def test_help_has_a_line_for_every_target_and_each_target_is_one() -> None:
-    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     lines = {line.split()[0]: line for line in told.splitlines()}
     assert sorted(lines) == sorted(phony())
     assert all(len(line.split()) > 2 for line in lines.values())
