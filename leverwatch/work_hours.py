@@ -37,7 +37,6 @@ class _Large:
     whole: Whole | None = None
     sources: list[Sorted] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
-    shared: Shared | None = None
     made: list[Made] = field(default_factory=list)
 
     def share(self) -> Shared:
@@ -47,8 +46,7 @@ class _Large:
             msg = f"hour {self.hour.isoformat()} is shared out before it was read"
             raise ValueError(msg)
         most = -(-sum(read.requests.rows for read in self.reads) // self.parts)
-        self.shared = hour_parts.share(whole, self.sources, self.reads, most)
-        return self.shared
+        return hour_parts.share(whole, self.sources, self.reads, most)
 
 
 @dataclass(slots=True)
