@@ -179,8 +179,11 @@ def _together(lake: Lake, staged: Sequence[Staged], parts: Sequence[int]) -> pa.
 
 def _of_share(rows: pa.Table, shared: Shared, number: int) -> pa.Table:
     """The rows of a share's replicas; those that no request names are of the first."""
-    found = [shared.shares.get(name, FIRST_SHARE) == number for name in rows["replica"].to_pylist()]
-    return rows.filter(pa.array(found, pa.bool_()))
+    replicas = rows["replica"]
+    if number != FIRST_SHARE:
+        return rows.filter(pc.is_in(replicas, pa.array([name for name, place in shared.shares.items() if place == number], replicas.type)))
+    others = pa.array([name for name, place in shared.shares.items() if place != FIRST_SHARE], replicas.type)
+    return rows.filter(pc.invert(pc.is_in(replicas, others)))
 
 
 def _frame(rows: pa.Table) -> pl.DataFrame:
