@@ -37,14 +37,15 @@ def assemble(spans: pl.DataFrame, edges: segments.Edges) -> Assembled:
     `spans` has one row per span of those traces: its ids, role, dialect, status, times, replica, sender, signals, levers, arms.
     """
     alone, others = split(spans)
-    legs = with_source(with_request(others))
+    grouped = with_request(others)
+    legs = with_source(grouped)
     requests = _joined(legs) if alone.is_empty() else identified_alone(alone)
     if not (alone.is_empty() or legs.is_empty()):
         requests = pl.concat([requests, _joined(legs).select(*requests.columns, *BODIES)], how="diagonal_relaxed")
     requests, taken = quarantined(concluded(requests))
     told = [column for column in (*NUMBERS, "accepted_by_position", "tpot_s") if requests[column].null_count() < len(requests)]
     requests = requests.with_columns(provenance(tuple(told)))
-    return Assembled(_with_buckets(requests, edges).select(COLUMNS), taken, _open_keys(legs))
+    return Assembled(_with_buckets(requests, edges).select(COLUMNS), taken, _open_keys(grouped))
 
 
 def _joined(legs: pl.DataFrame) -> pl.DataFrame:

@@ -48,6 +48,7 @@ def inferred_phases(spans: pl.DataFrame) -> pl.DataFrame:
     legs = legs.select("row", "join_key", "started_at", "ended_at", "prompt_tokens", "output_tokens").sort("join_key", "started_at", "row")
     follows = (
         (pl.col("prompt_tokens").shift(-1) == pl.col("prompt_tokens"))
+        & (pl.col("started_at").shift(-1) > pl.col("started_at"))  # samples of one token begin together
         & (pl.col("started_at").shift(-1) >= pl.col("ended_at") - pl.duration(milliseconds=SIDE_MS))
         & (pl.col("started_at").shift(-1) <= pl.col("ended_at") + pl.duration(seconds=APART_S))
     ).over("join_key")

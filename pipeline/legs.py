@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from pipeline.prompt_samples import OF_PROMPT, by_prompt, with_samples
 from pipeline.traps import PAIRS
 
 # What is asked first for a value: the leg with authority, the engine's other legs, its stages, its log, the body, gateway, client.
@@ -34,14 +35,17 @@ def with_source(legs: pl.DataFrame) -> pl.DataFrame:
     """Names each leg's `source`: `authority` for the leg whose word counts first, else its role.
 
     Authority has the engine before gateway, client, log and body; of a pair the decode leg; of several attempts the last that answered.
-    The samples of one prompt have it together.
+    The samples of one prompt, and the prompts of one call, have it together.
     """
+    legs = with_samples(legs)
     rank = pl.col("role").replace_strict(RANKS, default=9, return_dtype=pl.Int64) + (pl.col("phase") == "prefill").fill_null(False)
     first = (
         legs.with_columns(rank.alias("rank"), pl.col("output_tokens").is_null().alias("silent"))
         .sort("group", "rank", "silent", "ended_at", "row", descending=[False, False, False, True, False])
         .unique("group", keep="first", maintain_order=True)
-        .select("group", *(pl.col(c).alias(f"first_{c}") for c in ("role", "phase", "join_key", "row", "started_at", "ended_at")))
+        .select(
+            "group", *(pl.col(c).alias(f"first_{c}") for c in ("role", "phase", "join_key", "replica", "row", "started_at", "ended_at"))
+        )
     )
     legs = legs.join(first, on="group", how="left")
     is_sample = (
@@ -49,6 +53,7 @@ def with_source(legs: pl.DataFrame) -> pl.DataFrame:
         & (pl.col("samples_n").fill_null(2) >= 2)
         & (pl.col("first_role") == "engine")
         & pl.col("phase").eq_missing(pl.col("first_phase"))
+        & (~pl.col("is_told_alone") | pl.col("replica").eq_missing(pl.col("first_replica")))
         & ((pl.col("join_key") == pl.col("first_join_key")) | (pl.col("samples_n") >= 2)).fill_null(False)
     )
     has_authority = is_sample | (pl.col("row") == pl.col("first_row"))
@@ -132,8 +137,10 @@ def chosen(legs: pl.DataFrame, column: str) -> pl.DataFrame:
     said = pl.col("source")
     if legs["inferred"].null_count() < len(legs):
         said = pl.when(pl.col("inferred").str.split(",").list.contains(column)).then(pl.lit("derived")).otherwise(said)
-    known = known.select("group", "row", "phase", "source", "order", column, said.alias("said"))
+    known = known.select("group", "row", "phase", "source", "order", "prompt", column, said.alias("said"))
     best = known.filter(pl.col("order") == pl.col("order").min().over("group"))
+    if column in OF_PROMPT:
+        best = by_prompt(best, column)
     return best.group_by("group").agg(_value(column).alias(column), pl.col("said").first().alias(f"{column}_from"))
 
 
