@@ -36,7 +36,7 @@ def gathered(store: Store, transaction: Transaction) -> pl.DataFrame:
 def _spans(store: Store, transaction: Transaction) -> pl.DataFrame:
     since, until = transaction.frame("select min(since), max(until) from working_traces").row(0)
     if since is not None:
-        ranged.view(store, transaction, "spans", since, until)
+        ranged.view_of_traces(store, transaction, "spans", since, until)
     return transaction.frame(files.question("assemble_spans"))
 
 

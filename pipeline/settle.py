@@ -15,7 +15,7 @@ import polars as pl
 from pipeline import cell_store, guard, replica_load, segments, surroundings
 from pipeline.fresh import DATA_FAULTS, rows
 from pipeline.measure import BLOCK_S, Cells
-from queries import files, ranged, settling
+from queries import files, of_traces, ranged, settling
 from queries.store import Store, Transaction
 
 LAG = timedelta(seconds=120)
@@ -75,11 +75,9 @@ def retract(store: Store, transaction: Transaction, measured: Measure, now: date
     span = transaction.frame("select min(replaced_since) as since, max(replaced_until) as until from working_traces").row(0)
     if span[0] is None:
         return
-    near = ranged.relation(store, transaction, "requests", *span)
-    old = transaction.frame(
-        f"select r.* from ({near}) r where r.is_settled is distinct from false and exists ("
-        "select 1 from working_traces w where w.trace_id = r.trace_id and r.started_at between w.replaced_since and w.replaced_until)"
-    )
+    ranged.view_of_traces(store, transaction, "requests", *span, of_traces.REPLACED)
+    replaced = of_traces.REPLACED.format(rows="r")
+    old = transaction.frame(f"select r.* from near_requests as r semi join {replaced} where r.is_settled is distinct from false")
     if old.is_empty():
         return
     for one in _measured(settling.paired(old), measured)[0]:

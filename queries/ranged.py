@@ -5,25 +5,30 @@ A view opens every part that is listed, which is work that grows with history; w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from queries import of_traces
 from queries.parts import stored_sql, whole_sql
 from queries.store import Store, Transaction
 
 
 def relation(store: Store, transaction: Transaction, name: str, since: datetime, until: datetime) -> str:
     """A query for rows of `spans` or `requests` that holds all that began from `since` to `until`, and perhaps more."""
-    found = transaction.frame(
-        'select "file" from parts where relation = $relation and coalesce(last_start, until) >= $since '
-        'and coalesce(first_start, since) <= $until order by since, "file"',
-        {"relation": name, "since": since, "until": until},
-    )
-    return whole_sql(name, f"({_stored(store, name, found['file'].to_list())})")
+    return _whole(store, name, of_traces.parts_of_period(transaction, name, since, until))
 
 
 def view(store: Store, transaction: Transaction, name: str, since: datetime, until: datetime) -> None:
     """Makes the same, for this transaction, the view `near_spans` or `near_requests`."""
-    transaction.execute(f"create or replace temp view near_{name} as {relation(store, transaction, name, since, until)}")
+    _make_view(store, transaction, name, of_traces.parts_of_period(transaction, name, since, until))
+
+
+def view_of_traces(
+    store: Store, transaction: Transaction, name: str, since: datetime, until: datetime, match: str = of_traces.MEANT
+) -> None:
+    """Makes it of the hot rows and those parts alone that hold rows of `working_traces`."""
+    near = of_traces.parts_of_period(transaction, name, since, until)
+    _make_view(store, transaction, name, of_traces.parts_that_hold(store, transaction, name, near, match))
 
 
 def overlapping(store: Store, transaction: Transaction, since: datetime, until: datetime) -> str:
@@ -39,5 +44,13 @@ def overlapping(store: Store, transaction: Transaction, since: datetime, until: 
     return f"select * from ({_stored(store, 'requests', found['file'].to_list())})"
 
 
-def _stored(store: Store, name: str, files: list[str]) -> str:
+def _stored(store: Store, name: str, files: Sequence[str]) -> str:
     return stored_sql(f"{name}_hot", [store.parts / name / file for file in files])
+
+
+def _whole(store: Store, name: str, files: Sequence[str]) -> str:
+    return whole_sql(name, f"({_stored(store, name, files)})")
+
+
+def _make_view(store: Store, transaction: Transaction, name: str, files: Sequence[str]) -> None:
+    transaction.execute(f"create or replace temp view near_{name} as {_whole(store, name, files)}")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from queries import lost_parts, part_writer
+from queries import lost_parts, of_traces, part_writer
 from queries.parts import SEALED, quoted, stored_sql, whole_sql
 from queries.store import Store, Transaction
 
@@ -60,23 +60,18 @@ def seal_next(store: Store, watermark: datetime) -> int:
 
 def withdraw(store: Store, transaction: Transaction) -> None:
     """Takes the requests that the traces of `working_traces` replace out of the parts; the transaction then writes them anew."""
-    span = "(select min(replaced_since) from working_traces) as since, (select max(replaced_until) from working_traces) as until"
-    near = transaction.frame(
-        f'select parts."file", parts.since, parts.until, parts.level, parts.is_settled from parts, (select {span}) as near '
-        "where relation = 'requests' and coalesce(last_start, parts.until) >= near.since "
-        "and coalesce(first_start, parts.since) <= near.until"
-    )
-    replaced = (
-        "exists (select 1 from working_traces w where w.trace_id = part.trace_id "
-        "and part.started_at between w.replaced_since and w.replaced_until)"
-    )
-    for row in near.to_dicts():
-        source = f"read_parquet([{quoted(store.parts / 'requests' / row['file'])}]) as part"
-        if transaction.frame(f"select 1 from {source} where {replaced} limit 1").is_empty():
-            continue
-        replace(transaction, "requests", row["file"])
-        kept = transaction.tables(f"select part.* from {source} where not {replaced}")
-        _write(store, transaction, "requests", (row["since"], row["until"]), kept, row["level"], is_settled=row["is_settled"])
+    since, until = transaction.frame("select min(replaced_since), max(replaced_until) from working_traces").row(0)
+    if since is None:
+        return
+    near = of_traces.parts_of_period(transaction, "requests", since, until)
+    for name in of_traces.parts_that_hold(store, transaction, "requests", near, of_traces.REPLACED):
+        known = {"file": name}
+        listed = "select since, until, level, is_settled from parts where relation = 'requests' and \"file\" = $file"
+        (part,) = transaction.frame(listed, known).to_dicts()
+        replace(transaction, "requests", name)
+        source = f"read_parquet([{quoted(store.parts / 'requests' / name)}]) as part"
+        kept = transaction.tables(f"select part.* from {source} anti join {of_traces.REPLACED.format(rows='part')}")
+        _write(store, transaction, "requests", (part["since"], part["until"]), kept, part["level"], is_settled=part["is_settled"])
         refresh(store, transaction, "requests")
 
 

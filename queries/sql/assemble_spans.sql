@@ -3,9 +3,4 @@ select
     trace_id, span_id, parent_span_id, role, dialect, status, started_at, ended_at, duration_s, replica, sender,
     levers, arms, unnest(signals)
 from near_spans as spans
-where started_at >= (select min(since) from working_traces)
-and started_at <= (select max(until) from working_traces)
-and exists (
-    select 1 from working_traces w
-    where w.trace_id = spans.trace_id and spans.started_at between w.since and w.until
-)
+semi join working_traces as w on w.trace_id = spans.trace_id and spans.started_at between w.since and w.until
