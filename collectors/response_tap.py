@@ -3,7 +3,7 @@
 This file stands alone: it needs the standard library and opentelemetry (SDK and an OTLP exporter), so that it can be copied
 into an engine's environment. As ASGI middleware, with the file's folder on PYTHONPATH:
 
-    vllm serve MODEL --middleware response_tap.ResponseTap --enable-prompt-tokens-details --per-request-spec-decode-metrics detailed
+    vllm serve MODEL --middleware response_tap.ResponseTap --enable-prompt-tokens-details --per-request-spec-decode-metrics summary
 
 As a proxy in front of any server that speaks the OpenAI API or SGLang's /generate (SGLang takes no middleware):
 

@@ -14,6 +14,7 @@ from dashboards.health_coverage import Dialect
 OUTCOMES = ("stored", "duplicate", "rejected", "dropped", "pending")
 PRESSURE = 2  # times the free space below which exports are refused: from there on the oldest rows go
 MOST_LISTED = 12
+HOUR_S = 3600
 _ORDER = ("bad", "warn")
 Told = Mapping[str, Any]
 
@@ -105,7 +106,7 @@ def _sources(told: Told) -> Iterator[Problem]:
         yield Problem("warn", f"{_listed(senders)}: {reason}", "freshness")
     if silent := [row["replica"] or "a replica without a name" for row in told["replicas"] if row["stands"] == "silent"]:
         are = "is" if len(set(silent)) == 1 else "are"
-        yield Problem("warn", f"{_listed(silent)} {are} silent: no request in the last hour", "freshness")
+        yield Problem("warn", f"{_listed(silent)} {are} silent: no request in {_lately(told)}", "freshness")
     for row in told["sampling"]:
         if row["state"] in ("sampled", "few"):  # with more spans than the counter counts nothing is missing
             share = theme.percent(row["fraction"])
@@ -113,7 +114,7 @@ def _sources(told: Told) -> Iterator[Problem]:
                 "warn", f"{row['replica']} sends spans of {share} of its requests{': ' + row['why'] if row['why'] else ''}", "sampling"
             )
     if unread := sum(row["spans"] for row in told["unknown"]):
-        yield Problem("warn", f"{theme.count(unread)} spans of the last hour are read by no dialect", "sampling")
+        yield Problem("warn", f"{theme.count(unread)} spans of {_lately(told)} are read by no dialect", "sampling")
 
 
 def _late(told: Told) -> Iterator[Problem]:
@@ -127,13 +128,21 @@ def _late(told: Told) -> Iterator[Problem]:
 
 def _values(told: Told) -> Iterator[Problem]:
     if aside := sum(row["values"] for row in told["quarantine"]):
-        yield Problem("warn", f"{theme.count(aside)} impossible values of the last hour were set aside, and are in no number", "quarantine")
+        said = f"{theme.count(aside)} impossible values of {_lately(told)} were set aside, and are in no number"
+        yield Problem("warn", said, "quarantine")
     doubted: dict[tuple[str, str, str], list[Told]] = {}
     for row in told["suspicions"]:
         if row["severity"] != "noted":
             doubted.setdefault((row["trap"], row["column"], row["severity"]), []).append(row)
     for (_, column, severity), rows in doubted.items():
         yield Problem("warn", f"{column} of {_listed([row['replica'] for row in rows])} is {severity}: {rows[0]['seen']}", "quarantine")
+
+
+def _lately(told: Told) -> str:
+    """The period that was looked at: the last hour, or less where an hour holds very much."""
+    since, until = moment(told["since"]), moment(told["until"])
+    seconds = (until - since).total_seconds() if since and until else HOUR_S
+    return "the last hour" if round(seconds) == HOUR_S else f"the last {theme.age(seconds)}"
 
 
 def _listed(names: Sequence[str]) -> str:

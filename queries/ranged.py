@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from queries import of_traces
+from queries import files, of_traces
 from queries.parts import stored_sql, whole_sql
 from queries.store import Store, Transaction
 
@@ -46,6 +46,12 @@ def overlapping(store: Store, transaction: Transaction, since: datetime, until: 
 
 def _stored(store: Store, name: str, files: Sequence[str]) -> str:
     return stored_sql(f"{name}_hot", [store.parts / name / file for file in files])
+
+
+def newest_since(transaction: Transaction, name: str, limit_rows: int) -> datetime | None:
+    """Since when the parts hold about `limit_rows` of their newest rows, by what is listed of them; None where they hold no more."""
+    found: datetime | None = transaction.frame(files.question("newest_parts_since"), {"relation": name, "limit_rows": limit_rows}).item()
+    return found
 
 
 def _whole(store: Store, name: str, files: Sequence[str]) -> str:

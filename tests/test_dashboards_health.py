@@ -62,6 +62,12 @@ def test_targets_that_fail_alike_are_one_problem_and_so_are_replicas_that_fell_s
     assert found == ["s0, s1, s2 and 2 more: answered 503", "s5: refused", "a, b are silent: no request in the last hour"]
 
 
+def test_a_shorter_period_than_an_hour_is_named() -> None:
+    short = {"since": "2026-11-30T12:00:00+00:00", "until": "2026-11-30T12:00:50+00:00"}
+    (one,) = told(diagnosis(replicas=[replica("a", 0) | {"stands": "silent"}]) | short)
+    assert one.text == "a is silent: no request in the last 50 s"
+
+
 def test_requests_that_were_settled_before_their_samples_are_one_problem() -> None:
     late = [{"replica": name, "column": column, "requests": 600} for name in "ab" for column in ("batch_at_admission", "kv_usage")]
     (one,) = told(diagnosis(late_samples=late))

@@ -14,6 +14,7 @@ from leverwatch import doctor
 from leverwatch.config import Config
 from leverwatch.doctor_text import text
 from leverwatch.engine_room import EngineRoom
+from queries import fresh_parts
 
 
 @pytest.fixture
@@ -196,3 +197,16 @@ def test_a_misspelled_lever_is_named_where_no_lever_is_seen(room: EngineRoom) ->
     put(room, body(vllm(1), service__instance__id="r1", leverwatch__lever__speculaton="ngram"))
     core = {one["metric"]: one for one in doctor.diagnose(room)["replicas"][0]["core"]}["draft_acceptance"]
     assert core["why"].endswith("but leverwatch.lever.speculaton: no lever of this name is known; did you mean 'speculation'?")
+
+
+def test_without_a_period_an_hour_or_the_newest_requests_are_looked_at(room: EngineRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fresh_parts, "MIN_ROWS", 2)
+    for first in (1_000, 2_000, 3_000):
+        put(room, body(*(vllm(first + number) for number in range(4)), service__instance__id=f"r{first}"))
+    assert [one["replica"] for one in doctor.diagnose(room)["replicas"]] == ["r1000", "r2000", "r3000"]
+    for most, seen in ((8, 8), (5, 8), (4, 4), (1, 4)):
+        monkeypatch.setattr(doctor, "MOST_REQUESTS", most)
+        told = doctor.diagnose(room)
+        assert sum(one["requests"] for one in told["replicas"]) == seen
+        assert {one["stands"] for one in told["replicas"] if not one["requests"]} == {"silent"}
+    assert doctor.diagnose(room, "1h")["requests"] == 12

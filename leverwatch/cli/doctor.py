@@ -17,7 +17,9 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("doctor", help=told, description=told)
     common.add_data(parser)
     parser.add_argument(
-        "--since", metavar="T", help="the period: an age before the newest event, such as 15m or 1h (the default), or ISO 8601"
+        "--since",
+        metavar="T",
+        help="the period: an age before the newest event, such as 15m, or ISO 8601 (default: 1h, or the newest million requests)",
     )
     parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.set_defaults(run=run)
