@@ -23,9 +23,9 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Access(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who may send, read and change. A door without a token is open on loopback, and is not opened beyond it."""
 
-    ingest: Annotated[tuple[Token, ...], says("tokens that may send: OTLP over gRPC and HTTP, `POST /api/evaluations`")] = ()
+    ingest: Annotated[tuple[Token, ...], says("tokens that may send: OTLP, `POST /v1/requests`, `POST /api/evaluations`")] = ()
     read: Annotated[tuple[Token, ...], says("tokens that may read: pages, reports, SQL, verdicts, `/metrics`, `/docs`")] = ()
-    admin: Annotated[tuple[Token, ...], says("tokens that may also change state: replays, snapshots. They may read and send too")] = ()
+    admin: Annotated[tuple[Token, ...], says("tokens that may read, send and change state: silences, replays, snapshots")] = ()
 
 
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

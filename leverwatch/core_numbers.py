@@ -97,7 +97,7 @@ def _value(name: str, row: Mapping[str, Any]) -> float | None:
 
 def _help(name: str) -> str:
     metric = by_name()[name]
-    same = " Net inter-token latency where no control arm is." if name == "tpot_s" else ""
+    same = " Where there is no control arm, it is net inter-token latency." if name == "tpot_s" else ""
     return f"{metric.title} {_PERIOD}: {metric.formula}. Absent where unknown.{same}"
 
 

@@ -11,9 +11,9 @@ _HEAD = """# Asking by SQL
 Made from `queries/sql/ask_*.sql` and `queries/functions.toml` by `make golden`; change those, not this page.
 
 Any text can be asked: it only reads, in a process of its own that can neither write, nor reach a file or the network, nor hold up what
-comes in ([record 007](adr/007-sql-in-a-child-process.md)). Everything is in seconds, bytes, tokens, ratios of 0 to 1 and UTC; what is not
-known is null. What there is to ask, `GET /api/schema` and the side of the page `/sql` say: tables, columns with their units, the metrics'
-definitions.
+comes in ([record 007](adr/007-sql-in-a-child-process.md)). Tables are in seconds, bytes, tokens, ratios of 0 to 1 and UTC, answers of the
+questions below in the units that they state; what is not known is null. What there is to ask, `GET /api/schema` and the side of the page
+`/sql` say: tables, columns with their units, the metrics' definitions.
 
 | where | how |
 |---|---|
@@ -33,9 +33,9 @@ is text, and so is all else. The questions below say a kind: a `moment` is a tim
 **Files** of the page (`/answer.csv` and the like) put an apostrophe before text that a spreadsheet would run as a formula; JSON, Arrow,
 Parquet and the API leave it as it is.
 
-**Numbers in JSON** keep every digit, in the API, files, `leverwatch sql`, `leverwatch ask` and MCP. As DuckDB and ClickHouse do it
-unasked, a whole number up to 64 bits is a JSON integer, whatever its type; beyond that, and where a DECIMAL has more digits than a double
-holds, it is text, which no reader rounds. Readers that make a double of each number (JavaScript, older `jq`) round integers beyond 2^53:
+**Numbers in JSON** keep every digit, in the API, files, `leverwatch sql`, `leverwatch ask` and MCP. A whole number up to
+64 bits is a JSON integer, whatever its type; beyond that, and where a DECIMAL has more digits than a double holds, it is text, which no
+reader rounds. Readers that make a double of each number (JavaScript, older `jq`) round integers beyond 2^53:
 ask them as `x::varchar`, or take Arrow, Parquet or CSV.
 
 **Questions of one's own** are kept by the page, or by `POST /api/questions` with `{name, title, sql, params, created_by}`; every version

@@ -24,7 +24,7 @@ from queries.question_values import KINDS, Parameter
 PREFIX = "ask_"
 UNITS = (
     *("text", "count", "tokens", "s", "bytes", "bytes/s", "ratio", "usd"),
-    *("moment", "hours", "tokens/step", "rows/s", "boolean", "list", "number"),
+    *("moment", "hours", "tokens/step", "requests/s", "boolean", "list", "number"),
 )
 _LINE = re.compile(r"-- (?P<word>title|answers|group|param|column)\b ?(?P<of>[^:]*): (?P<said>.+)")
 _MORE = re.compile(r"--   (?P<said>\S.*)")

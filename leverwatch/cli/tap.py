@@ -18,7 +18,7 @@ inside vLLM (the SDK and an exporter are in its environment already):
 
     export PYTHONPATH=$PWD OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:4317
     vllm serve MODEL --middleware response_tap.ResponseTap --otlp-traces-endpoint http://127.0.0.1:4317 \\
-        --enable-prompt-tokens-details --per-request-spec-decode-metrics detailed
+        --enable-prompt-tokens-details --per-request-spec-decode-metrics summary
 
 in front of SGLang, which takes no middleware, or of any server that speaks the OpenAI API:
 

@@ -10,7 +10,7 @@
 -- column output_bucket text: output tokens
 -- column requests count: in this class
 -- column share ratio: of the model's requests
--- column requests_per_s rows/s: arrivals over the period from its first request to its last
+-- column requests_per_s requests/s: arrivals over the period from its first request to its last
 -- column arrival_variation ratio: deviation of the time between arrivals over its mean; 1 is Poisson, above comes in bursts
 -- column prompt_p50 tokens: median prompt
 -- column prompt_p95 tokens: prompt that one in twenty exceeds
