@@ -18,8 +18,7 @@ def says(meaning: str) -> msgspec.Meta:
 
 def takes(kind: Any) -> str:
     """What a key of a kind takes, in words: with its bounds, and with the allowed words where there are only some."""
-    bounds = [f"{sign} {bound:g}" for meta in metas(kind) for sign, bound in (("from", meta.ge), ("above", meta.gt)) if bound is not None]
-    return " ".join([_word(kind), *bounds])
+    return " ".join([_word(kind), *(bound for meta in metas(kind) for bound in _bounds(meta))])
 
 
 def metas(kind: Any) -> Iterator[msgspec.Meta]:
@@ -37,6 +36,15 @@ def item_kind(kind: Any) -> Any:
 def is_struct(kind: Any) -> bool:
     """Whether a kind is a table with keys of its own."""
     return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+
+
+def _bounds(meta: msgspec.Meta) -> Iterator[str]:
+    if meta.ge is not None:
+        yield f"from {meta.ge:g}"
+    if meta.gt is not None:
+        yield f"above {meta.gt:g}"
+    if meta.le is not None:
+        yield f"{'to' if meta.ge is not None else 'and up to'} {meta.le:g}"
 
 
 def _word(kind: Any) -> str:

@@ -19,10 +19,10 @@ class Holdout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The share of a lever's requests that are meant to be control, split by chance. The first that fits a segment counts."""
 
     lever: Annotated[str, says("the lever, such as `speculation`")]
-    control_share: Annotated[Share, says("control's share of the requests of both arms, 0.001 to 0.999")]
+    control_share: Annotated[Share, says("control's share of the requests of both arms")]
     model: Annotated[str, says("the model that it is about; empty: any")] = ""
     hardware: Annotated[str, says("the hardware that it is about; empty: any")] = ""
-    requests_together: Annotated[Together, says("how many requests are put into an arm at once, as of a session; 1 to 10000")] = 1.0
+    requests_together: Annotated[Together, says("how many requests are put into an arm at once, as of a session")] = 1.0
 
     def __post_init__(self) -> None:
         if self.lever not in LEVERS:
