@@ -40,7 +40,7 @@ def good(slo: Slo) -> str:
 def _stated(slo: Slo) -> str:
     limits = {"ttft_s": slo.ttft_s, "tpot_s": slo.tpot_s, "e2e_s": slo.e2e_s}
     said = [f"{name} <= {limit:g}" for name, limit in limits.items() if limit is not None]
-    return f"good: succeeded with {' and '.join(said)} ([slo])" if said else "no SLO is stated ([slo]), so no request is known to be good"
+    return f"good: succeeded with {' and '.join(said)} ([slo])" if said else "what is good [slo] states; without it none is known to be"
 
 
 def slo_rows(slo: Slo) -> tuple[Metric, ...]:

@@ -1,5 +1,5 @@
 -- title: Imbalance between ranks
--- answers: Whether one card of a replica makes the others wait, as hot experts do: time in collectives by rank, the longest over the mean
+-- answers: Whether one GPU of a replica makes the others wait, as hot experts do: time in collectives by rank, the longest over the mean
 --   of all ranks. A rank that waits for others has the longer times; the shortest is the busy one.
 -- group: Load
 -- param since moment 6h: from when on; a time, or an age before now
