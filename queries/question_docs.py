@@ -43,11 +43,22 @@ stays, in the table `saved_questions`. Where tokens are set, keeping and taking 
 
 A link that another site leads to runs nothing unless somebody clicked it.
 """
+_QUESTIONS = """
+## Questions
+
+Each takes `since`, from when on (a time, or an age before now), and `until`, up to when, exclusive; many take `model`, one model alone in
+the place of every one. In brackets stand kind and default.
+"""
+_USUAL = {
+    "since": "from when on; a time, or an age before now",
+    "until": "up to when, exclusive",
+    "model": "this model alone; every one where it is not given",
+}
 
 
 def page() -> str:
     """The page as Markdown."""
-    parts = [_HEAD, "\n## Questions\n"]
+    parts = [_HEAD, _QUESTIONS]
     group = ""
     for question in investigations():
         if question.group != group:
@@ -67,4 +78,5 @@ def _question(question: Question) -> str:
 
 
 def _parameter(one: Parameter) -> str:
-    return f"`{one.name}` ({one.kind}, {one.default if one.default is not None else 'null'}): {one.what.replace(';', ',')}"
+    said = "" if _USUAL.get(one.name) == one.what else f": {one.what.replace(';', ',')}"
+    return f"`{one.name}` ({one.kind}, {one.default if one.default is not None else 'null'}){said}"
