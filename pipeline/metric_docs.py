@@ -70,13 +70,18 @@ def _metric(metric: Metric) -> Iterator[str]:
     yield ""
     yield f"{metric.title}, in {metric.unit}{', core' if metric.name in CORE else ''}. Kind {metric.kind}; {_better(metric)}."
     yield ""
-    yield f"- Formula: {metric.formula}."
+    yield f"- Formula: {_plain(metric.formula)}."
     yield from _reads(metric)
-    yield f"- Source: {metric.source}."
-    yield from (f"- Trap: {trap}." for trap in metric.traps)
+    yield f"- Source: {_plain(metric.source)}."
+    yield from (f"- Trap: {_plain(trap)}." for trap in metric.traps)
     if metric.missing:
-        yield f"- Where it is missing: {metric.missing}."
+        yield f"- Where it is missing: {_plain(metric.missing)}."
     yield ""
+
+
+def _plain(text: str) -> str:
+    """A text as Markdown shows it: `<lever>` would be taken for a tag, and not be seen."""
+    return text.replace("<", "&lt;")
 
 
 def _better(metric: Metric) -> str:
