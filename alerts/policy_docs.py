@@ -94,7 +94,7 @@ def _section(policy: Policy) -> Iterator[str]:
     yield f"## {policy.lever}"
     yield ""
     yield f"`{policy.name}`, version {policy.version}, severity {policy.severity}; at least {policy.minimum_blocks} blocks and"
-    yield f"{policy.minimum_requests} requests of an arm, known of {policy.minimum_coverage * 100:.0f} % of them."
+    yield f"{policy.minimum_requests} requests of an arm, known of {100 * policy.minimum_coverage:.0f} % of them."
     yield ""
     yield from _chain(policy)
     yield ""
