@@ -62,7 +62,7 @@ def labels(text: str, where: str) -> tuple[Label, ...]:
     rows = csv.DictReader(io.StringIO(text))
     names = tuple(rows.fieldnames or ())
     if not {"lever", "from"}.issubset(names) or not set(names).issubset(COLUMNS):
-        msg = f"{where}: columns {', '.join(names) or 'none'}; taken: {', '.join(COLUMNS)}, of which lever and from are needed"
+        msg = f"{where}: columns {', '.join(names) or 'none'}: {', '.join(COLUMNS)} are taken, of which lever and from are needed"
         raise LabelError(msg)
     return tuple(_label(row, f"{where}: line {rows.line_num}") for row in rows)
 

@@ -131,8 +131,8 @@ def _check_absent(where: str, signal: str, source: Source) -> None:
 def _check_known(where: str, signal: str) -> None:
     if signal not in SIGNALS:
         near = difflib.get_close_matches(signal, SIGNALS, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        msg = f"{where}: signal {signal!r} is unknown{hint}; known: {', '.join(SIGNALS)}"
+        hint = f"; did you mean {near[0]!r}?" if near else ";"
+        msg = f"{where}: signal {signal!r} is unknown{hint} known: {', '.join(SIGNALS)}"
         raise DialectError(msg)
 
 

@@ -154,7 +154,7 @@ def _checked(row: Any, where: str, *, strict: bool = True) -> Evaluation:
             raise EvaluationError(msg)
     _check_meaning(made, where)
     if made.evaluated_at is not None and not 1970 < made.evaluated_at.year < 2200:
-        msg = f"{where}: evaluated_at = {made.evaluated_at.isoformat()}; a time from 1971 to 2199 is taken"
+        msg = f"{where}: evaluated_at = {made.evaluated_at.isoformat()}: a time from 1971 to 2199 is taken"
         raise EvaluationError(msg)
     changes: dict[str, Any] = {} if made.trace_id is None else {"trace_id": made.trace_id.lower()}  # as spans write theirs
     if made.evaluated_at is not None and made.evaluated_at.tzinfo is None:
@@ -166,22 +166,22 @@ def _check_meaning(made: Evaluation, where: str) -> None:
     levers = _levers()
     if made.lever is not None and made.lever not in levers:
         near = difflib.get_close_matches(made.lever, levers, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        msg = f"{where}: lever {made.lever!r} is unknown{hint}; taken: {', '.join(levers)}"
+        hint = f"; did you mean {near[0]!r}?" if near else ";"
+        msg = f"{where}: lever {made.lever!r} is unknown{hint} known: {', '.join(levers)}"
         raise EvaluationError(msg)
     for name in ("repeat", "n"):
         value = getattr(made, name)
         if value is not None and not 0 <= value < 1 << 63:
-            msg = f"{where}: {name} = {value}; a whole number from 0 on is taken"
+            msg = f"{where}: {name} = {value}: a whole number from 0 on is taken"
             raise EvaluationError(msg)
     if made.temperature is not None and made.temperature < 0:
-        msg = f"{where}: temperature = {made.temperature}; a number from 0 on is taken"
+        msg = f"{where}: temperature = {made.temperature}: a number from 0 on is taken"
         raise EvaluationError(msg)
     if made.trace_id is not None and TRACE_ID.fullmatch(made.trace_id) is None:
-        msg = f"{where}: trace_id = {made.trace_id[:64]!r}; 32 hex digits are taken"
+        msg = f"{where}: trace_id = {made.trace_id[:64]!r}: 32 hex digits are taken"
         raise EvaluationError(msg)
     if not made.suite:
-        msg = f"{where}: suite is empty; the name of what was evaluated is taken"
+        msg = f"{where}: suite is empty: the name of what was evaluated is taken"
         raise EvaluationError(msg)
 
 

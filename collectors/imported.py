@@ -201,8 +201,8 @@ def _check_values(made: ImportedRequest) -> None:
             msg = f"{name} is longer than {LIMIT_TEXT_CHARACTERS} characters"
             raise ImportedError(msg)
         if isinstance(value, datetime) and not FIRST_YEAR <= value.year <= LAST_YEAR:
-            msg = f"{name} = {value.isoformat()}; a time from {FIRST_YEAR} to {LAST_YEAR} is taken"
+            msg = f"{name} = {value.isoformat()}: a time from {FIRST_YEAR} to {LAST_YEAR} is taken"
             raise ImportedError(msg)
     if made.trace_id is not None and (len(made.trace_id) != 32 or any(digit not in "0123456789abcdef" for digit in made.trace_id)):
-        msg = f"trace_id = {made.trace_id!r}; 32 hex digits in lower case are taken"
+        msg = f"trace_id = {made.trace_id!r}: 32 hex digits in lower case are taken"
         raise ImportedError(msg)

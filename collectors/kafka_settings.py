@@ -52,7 +52,7 @@ class Kafka(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for signal, topic in self.topics.items():
             if signal not in SIGNALS:
                 near = difflib.get_close_matches(signal, SIGNALS, 1)
-                _refuse(f"topics: {signal!r} is no signal{f'; did you mean {near[0]!r}?' if near else ''} (taken: {', '.join(SIGNALS)})")
+                _refuse(f"topics: {signal!r} is no signal; {f'did you mean {near[0]!r}? ' if near else ''}known: {', '.join(SIGNALS)}")
             if not topic.strip() or topic.startswith("^"):
                 _refuse(f"topics: {signal} = {topic!r}: the name of one topic is taken, and no pattern")
         if len(set(self.topics.values())) < len(self.topics):

@@ -40,7 +40,7 @@ def _count_odd_values(found: Counter[tuple[int, str]], tables: Tables, rows: Int
     values = pl.Series(tables.values(rows), dtype=pl.String)
     for value in values.unique().to_list():
         if value not in taken:
-            said = f"{told.format(value)}{_nearest(str(value), taken)}; taken: {', '.join(taken)}"
+            said = f"{told.format(value)}{_nearest(str(value), taken) or ';'} taken: {', '.join(taken)}"
             _count(found, tables, rows[(values == value).fill_null(value is None).to_numpy()], said)
 
 

@@ -177,8 +177,8 @@ def load(name: str, text: bytes) -> MetricNames:
     for signal in (*table.signals, *table.cannot):
         if signal not in SAMPLE_SIGNALS:
             near = difflib.get_close_matches(signal, SAMPLE_SIGNALS, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            msg = f"engines/metrics/{name}: signal {signal!r} is unknown{hint}; known: {', '.join(SAMPLE_SIGNALS)}"
+            hint = f"; did you mean {near[0]!r}?" if near else ";"
+            msg = f"engines/metrics/{name}: signal {signal!r} is unknown{hint} known: {', '.join(SAMPLE_SIGNALS)}"
             raise MeaningError(msg)
     for signal, sources in table.signals.items():
         taken = UNITS[SAMPLE_SIGNALS[signal][1]]

@@ -122,11 +122,11 @@ def checked(key: str, value: object, facts: Deployment, where: str) -> tuple[str
     known = [*facts.signals, "dialect", *levers]
     if short not in known:
         names = ", ".join((*facts.signals, "dialect", "lever.<name>", "arm.<name>"))
-        msg = f"{where}: key {key!r} is unknown{_nearest(short, known)}; taken: {names}"
+        msg = f"{where}: key {key!r} is unknown{_nearest(short, known) or ';'} known: {names}"
         raise RegistryError(msg)
     taken = _taken(short, facts)
     if not text or (taken and text not in taken):
-        msg = f"{where}: {key} = {text!r}{_nearest(text, taken)}; taken: {', '.join(taken) or 'a text that is not empty'}"
+        msg = f"{where}: {key} = {text!r}{_nearest(text, taken) or ';'} taken: {', '.join(taken) or 'a text that is not empty'}"
         raise RegistryError(msg)
     return short, _number(key, text, where) if SIGNALS.get(short, "text") != "text" else text
 
@@ -143,14 +143,14 @@ def _rows(text: str, facts: Deployment, where: str) -> Iterable[Row]:
     try:
         head = next(lines, [])
         if [name.strip() for name in head] != HEADER:
-            msg = f"{where}: line 1: {','.join(head)!r}; the header {','.join(HEADER)} is taken"
+            msg = f"{where}: line 1: {','.join(head)!r}: the header {','.join(HEADER)} is taken"
             raise RegistryError(msg)
         for cells in lines:
             at = f"{where}: line {lines.line_num}"
             if not any(cell.strip() for cell in cells):
                 continue
             if len(cells) != len(HEADER):
-                msg = f"{at}: {len(cells)} cells; {len(HEADER)} are taken: {','.join(HEADER)}"
+                msg = f"{at}: {len(cells)} cells: {len(HEADER)} are taken, {','.join(HEADER)}"
                 raise RegistryError(msg)
             replica, since, until, key, value = (cell.strip() for cell in cells)
             yield _row(lines.line_num, at, replica, (since, until), checked(key, value, facts, at))
@@ -161,7 +161,7 @@ def _rows(text: str, facts: Deployment, where: str) -> Iterable[Row]:
 
 def _row(line: int, at: str, replica: str, period: tuple[str, str], said: tuple[str, Value]) -> Row:
     if not replica:
-        msg = f"{at}: replica is empty; a replica's name is taken"
+        msg = f"{at}: replica is empty: a replica's name is taken"
         raise RegistryError(msg)
     from_ns, until_ns = _instant(at, "from_time", period[0], ALWAYS_NS), _instant(at, "until_time", period[1], FOREVER_NS)
     if until_ns <= from_ns:
@@ -176,7 +176,7 @@ def _instant(at: str, name: str, text: str, empty_ns: int) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        msg = f"{at}: {name} {text!r}; ISO 8601 such as 2026-11-29T12:00:00Z is taken, or nothing for always"
+        msg = f"{at}: {name} {text!r}: ISO 8601 such as 2026-11-29T12:00:00Z is taken, or nothing for always"
         raise RegistryError(msg) from error
     passed = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH
     return (passed.days * 86_400 + passed.seconds) * 1_000_000_000 + passed.microseconds * 1000
@@ -223,7 +223,7 @@ def _number(key: str, text: str, where: str) -> float:
     except ValueError:
         number = math.nan
     if not 0 <= number < math.inf:
-        msg = f"{where}: {key} = {text!r}; a number from 0 on is taken"
+        msg = f"{where}: {key} = {text!r}: a number from 0 on is taken"
         raise RegistryError(msg)
     return number
 

@@ -60,13 +60,13 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             msg = "[[scrape]] url: a name or password in it is not taken; bearer_token_file is"
             raise ValueError(msg)
         if not self.interval_s >= SHORTEST_INTERVAL_S:
-            msg = f"[[scrape]] {self.instance}: interval_s = {self.interval_s}; {SHORTEST_INTERVAL_S} or more is taken"
+            msg = f"[[scrape]] {self.instance}: interval_s = {self.interval_s}: {SHORTEST_INTERVAL_S} or more is taken"
             raise ValueError(msg)
         if not 0 < self.limit_s <= self.interval_s:
-            msg = f"[[scrape]] {self.instance}: timeout_s = {self.limit_s}; more than 0, at most interval_s ({self.interval_s}) is taken"
+            msg = f"[[scrape]] {self.instance}: timeout_s = {self.limit_s}: more than 0, at most interval_s ({self.interval_s}) is taken"
             raise ValueError(msg)
         if self.limit_samples < 1:
-            msg = f"[[scrape]] {self.instance}: limit_samples = {self.limit_samples}; 1 or more is taken"
+            msg = f"[[scrape]] {self.instance}: limit_samples = {self.limit_samples}: 1 or more is taken"
             raise ValueError(msg)
         if self.replica and self.replica_from:
             msg = f"[[scrape]] {self.instance}: replica or replica_from, not both"

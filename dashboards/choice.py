@@ -94,7 +94,7 @@ def lever_of(query: Mapping[str, str]) -> str | None:
     if lever == ANY or lever in LEVERS:
         return None if lever == ANY else lever
     near = difflib.get_close_matches(lever, LEVERS, 1, 0.5)
-    meant = f"did you mean {near[0]}? " if near else ""
+    meant = f"did you mean {near[0]!r}? " if near else ""
     msg = f"lever {lever[:40]!r} is unknown; {meant}known: {', '.join(LEVERS)}"
     raise ChoiceError(msg)
 
@@ -103,7 +103,7 @@ def _metric(query: Mapping[str, str]) -> str | None:
     metric = query.get("metric", ANY) or ANY
     if metric != ANY and metric not in judged():
         near = difflib.get_close_matches(metric, judged(), 3, 0.5)
-        meant = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(judged())}"
+        meant = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known: {', '.join(judged())}"
         msg = f"metric {metric[:40]!r} is unknown; {meant}"
         raise UnknownMetricError(msg)
     return None if metric == ANY else metric

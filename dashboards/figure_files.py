@@ -29,7 +29,7 @@ def file(figure: Figure, kind: str, studio: Studio) -> bytes:
         DrawingError, CrowdedError: it was not drawn.
     """
     if kind not in KINDS:
-        msg = f"a figure as {kind!r}: {', '.join(KINDS)} are taken"
+        msg = f"format {kind!r} is unknown; known: {', '.join(KINDS)}"
         raise NotDrawnError(msg)
     if kind == "csv":
         return _csv(figure).encode()

@@ -94,7 +94,7 @@ def _one_of(name: str, query: Mapping[str, str], known: Sequence[str]) -> str | 
     word = query.get(name, ANY) or ANY
     if word != ANY and word not in known:
         near = difflib.get_close_matches(word, known, 1, 0.5)
-        meant = f"did you mean {near[0]}? " if near else ""
+        meant = f"did you mean {near[0]!r}? " if near else ""
         msg = f"{name} {word[:40]!r} is unknown; {meant}known: {', '.join(known)}"
         raise ChoiceError(msg)
     return None if word == ANY else word

@@ -95,7 +95,7 @@ def _saved(store: Store, body: bytes, now: datetime) -> Response:
         said = msgspec.json.decode(body, type=_Body)
         version = saved_questions.save(store, Draft(said.name, said.title, said.sql, said.params, said.created_by), now)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        return answers.error("invalid", f"the body is no question: {error}", "send a JSON object {name, title, sql, params, created_by}")
+        return answers.error("invalid", f"the body is not taken: {error}", "send a JSON object {name, title, sql, params, created_by}")
     except SavedQuestionError as error:
         return answers.error("invalid", str(error))
     return answers.json_able({"name": said.name, "version": version}, 201)

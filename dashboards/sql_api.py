@@ -58,7 +58,7 @@ def router(sandbox: Sandbox) -> APIRouter:
             question = msgspec.json.decode(body, type=SqlQuestion)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             return answers.error(
-                "invalid", f"the body is no question: {error}", "send a JSON object {sql, params, limit, limit_s, format, id}"
+                "invalid", f"the body is not taken: {error}", "send a JSON object {sql, params, limit, limit_s, format, id}"
             )
         if question.format not in FORMATS:
             return answers.error("invalid", f"format {question.format!r} is unknown; known: {', '.join(FORMATS)}")

@@ -109,6 +109,6 @@ def _limit(query: Mapping[str, str]) -> int:
     if not text:
         return SHOWN_ROWS
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= MOST_ROWS):
-        msg = f"limit is {text[:40]!r}; 1 to {MOST_ROWS:,} rows are taken here, more in the files"
+        msg = f"limit {text[:40]!r}: 1 to {MOST_ROWS:,} rows are taken here, more in the files"
         raise StatementLimitError(msg)
     return int(text)

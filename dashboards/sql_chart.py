@@ -47,7 +47,7 @@ def drawing(query: Mapping[str, str], result: SqlResult) -> Drawing | None:
     if not kind:
         return None
     if kind not in KINDS:
-        msg = f"chart is {kind[:40]!r}; taken: {', '.join(KINDS)}"
+        msg = f"chart {kind[:40]!r} is unknown; known: {', '.join(KINDS)}"
         raise ChartError(msg)
     names = [name for name, _ in result.columns]
     numbers = numeric(result)
@@ -60,7 +60,7 @@ def drawing(query: Mapping[str, str], result: SqlResult) -> Drawing | None:
     chosen = Drawing(kind, x, y, series)
     for what, name, known in (("x", chosen.x, names), ("y", chosen.y, numbers), ("series", chosen.series, [*names, ""])):
         if name not in known:
-            msg = f"{what} is {name[:60]!r}; taken: {', '.join(filter(None, known))}"
+            msg = f"{what} {name[:60]!r}; taken: {', '.join(filter(None, known))}"
             raise ChartError(msg)
     return chosen
 

@@ -27,7 +27,7 @@ def router(sandbox: Sandbox, asking: Callable[[Request, str], Asked]) -> APIRout
     async def answer(kind: str, request: Request) -> Response:
         """The answer to the statement of a URL, up to the rows that the server gives unasked."""
         if kind not in KINDS:
-            return answers.error("not_found", f"no answer as {kind[:40]!r}; taken: {', '.join(KINDS)}", status=404)
+            return answers.error("not_found", f"format {kind[:40]!r} is unknown; known: {', '.join(KINDS)}", status=404)
         if not sql_asked.runs_by_itself(request.headers):
             return answers.error("refused", "another site led here, and nobody clicked", "open the SQL page and ask there")
         asked = asking(request, "/sql")

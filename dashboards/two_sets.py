@@ -111,8 +111,8 @@ def _set(name: str, told: Mapping[str, str], chosen: Choice) -> Set:
     for key in told:
         if key not in OWN:
             near = difflib.get_close_matches(key, OWN, 1, 0.5)
-            meant = f"did you mean {name}.{near[0]}? " if near else ""
-            msg = f"{name}.{key[:40]} is unknown; {meant}known: {', '.join(f'{name}.{one}' for one in OWN)}"
+            meant = f"did you mean '{name}.{near[0]}'? " if near else ""
+            msg = f"key '{name}.{key[:40]}' is unknown; {meant}known: {', '.join(f'{name}.{one}' for one in OWN)}"
             raise ChoiceError(msg)
     _refuse(name, told)
     until = moment(told["until"], chosen.until) if "until" in told else chosen.until

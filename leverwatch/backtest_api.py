@@ -57,7 +57,7 @@ def _answer(room: EngineRoom, one: threading.Lock, body: bytes) -> Response:
         found = tried(room.store, asked.policies, asked.since, asked.until, room.clock())
         return Response(msgspec.json.encode(found), media_type="application/json")
     except msgspec.MsgspecError as error:
-        return answers.error("invalid", f"the body is no question: {error}", _TAKEN)
+        return answers.error("invalid", f"the body is not taken: {error}", _TAKEN)
     except ValueError as error:
         return answers.error("invalid", str(error))
     finally:

@@ -54,9 +54,12 @@ def _section(command: Command, usual: list[tuple[str, str]]) -> Iterator[str]:
     """A command's heading, what it does, and its arguments without those that most take."""
     rows = _rows(command.parser)
     works_on_a_store = set(usual) <= set(rows)
-    told = _plain(command.told)
+    first, _, more = command.told.partition("\n\n")
+    told = _plain(first)
     yield from ("", f"{'#' * len(command.words.split())} `{command.words}`", "")
     yield f"{told[:1].upper()}{told[1:].rstrip('.')}." + (" *Works on a store.*" if works_on_a_store else "")
+    if more:
+        yield from ("", "```text", *more.rstrip().splitlines(), "```")
     if own := [row for row in rows if not (works_on_a_store and row in usual)]:
         yield from ("", *_table(own))
 
@@ -71,7 +74,7 @@ def _written(action: argparse.Action) -> str:
     value = "" if action.nargs == 0 else str(action.metavar or ("" if action.choices else action.dest.upper()))
     if not action.option_strings:
         return f"`{value or action.dest}`" + {"*": " ...", "+": " ...", "?": ", or none"}.get(str(action.nargs), "")
-    return ", ".join(f"`{option}{' ' + value if value else ''}`" for option in action.option_strings)
+    return ", ".join(f"`{option}{' ' + value if value else ''}`" for option in action.option_strings).replace("|", "\\|")
 
 
 def _meaning(action: argparse.Action) -> str:

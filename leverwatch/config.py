@@ -229,5 +229,5 @@ def _fields(section: str) -> list[str]:
 
 def _unknown(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, 1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"key {name!r} is unknown{hint} (known: {', '.join(known)})"
+    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    return f"key {name!r} is unknown{hint} known: {', '.join(known)}"

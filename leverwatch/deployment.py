@@ -59,7 +59,7 @@ def _moment(text: str, number: int) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        msg = f"[[prices]] row {number + 1}: from_time {text!r}; ISO 8601 such as 2026-11-29T12:00:00Z is taken, or nothing for always"
+        msg = f"[[prices]] row {number + 1}: from_time {text!r}: ISO 8601 such as 2026-11-29T12:00:00Z is taken, or nothing for always"
         raise ConfigError(msg) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 

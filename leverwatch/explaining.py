@@ -74,7 +74,7 @@ def compared(room: Room, asked: PageComparison) -> pl.DataFrame:
 def explained(room: Room, asked: Comparison, told: tuple[str, str], limit: int, limit_s: float | None = None) -> pl.DataFrame:
     """As `explain`, of a comparison whose sets were `told` in these words; each of its two statements may take `limit_s`."""
     if limit < 1:
-        msg = f"limit is {limit}; taken: 1 and more"
+        msg = f"limit {limit}: 1 or more is taken"
         raise ExplainError(msg)
     counted = _counted(room, asked, limit_s)
     of = sizes(counted)

@@ -18,7 +18,7 @@ def only_known(request: Request) -> None:
     taken = sorted(field.alias for field in request.scope["route"].dependant.query_params)
     for name in request.query_params:
         if name not in taken:
-            msg = f"parameter {name!r} is unknown; taken: {', '.join(taken) or 'none'}"
+            msg = f"parameter {name!r} is unknown; known: {', '.join(taken) or 'none'}"
             raise UnknownParameterError(msg)
 
 

@@ -121,7 +121,7 @@ def window(store: Store, lever: str, since: datetime | None, until: datetime | N
         if until is None:
             return None
     if until < EARLIEST:
-        msg = f"until {until.isoformat()} is before anything that is kept; a moment from {EARLIEST.isoformat()} on is taken"
+        msg = f"until {until.isoformat()} is before anything that is kept: a moment from {EARLIEST.isoformat()} on is taken"
         raise ReportError(msg)
     since = until - BLOCK * WINDOW_BLOCKS if since is None else max(since, EARLIEST)
     if since >= until:

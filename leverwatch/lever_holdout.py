@@ -77,11 +77,11 @@ def _replicas(served: pl.DataFrame, among: Groups) -> Reals:
 
 def _refuse_unsound(change: float, within_hours: float, metric: str) -> None:
     if not 0.001 <= change <= 1:
-        msg = f"change is {change:g}; a ratio from 0.001 to 1 is taken, such as 0.05 for 5 %"
+        msg = f"change {change:g}: a ratio from 0.001 to 1 is taken, such as 0.05 for 5 %"
         raise ReportError(msg)
     if not 0 < within_hours <= 24 * 90:
-        msg = f"within is {within_hours:g} h; more than 0 and at most 90 days are taken"
+        msg = f"within {within_hours:g} h: more than 0 and at most 90 days are taken"
         raise ReportError(msg)
     if metric not in METRICS:
-        msg = f"metric {metric!r} is unknown; taken: {', '.join(METRICS)}"
+        msg = f"metric {metric!r}; taken: {', '.join(METRICS)}"
         raise ReportError(msg)

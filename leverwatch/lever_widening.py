@@ -65,7 +65,7 @@ def widening(store: Store, lever: str, gain_on: float = GAIN_ON, segments: Seque
     """
     lever_effects.known(lever, (), ())
     if not -1 <= gain_on <= 1:
-        msg = f"gain_on {gain_on:g}; a ratio from -1 to 1 is taken, such as 0.05"
+        msg = f"gain_on {gain_on:g}: a ratio from -1 to 1 is taken, such as 0.05"
         raise ReportError(msg)
     newest = store.frame(files.question("effect_newest"), {"lever": lever}).filter(pl.col("basis") == "control")
     if newest.is_empty():

@@ -44,7 +44,8 @@ def _odd(column: str, stated: Mapping[str, str | None], facts: Deployment) -> It
         if name not in facts.marks.levers:
             yield f"{prefix}{name}: no lever of this name is known{_nearest(name, facts.marks.levers)}"
         elif column == "arms" and value not in facts.marks.arms:
-            yield f"{prefix}{name} = {value!r} is no arm{_nearest(str(value), facts.marks.arms)}; taken: {', '.join(facts.marks.arms)}"
+            meant = _nearest(str(value), facts.marks.arms) or ";"
+            yield f"{prefix}{name} = {value!r} is no arm{meant} taken: {', '.join(facts.marks.arms)}"
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:

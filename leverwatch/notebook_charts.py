@@ -65,7 +65,7 @@ def chart(connection: Connection, name: str, asked: Mapping[str, Any]) -> alt.La
     """
     if name not in CHARTS:
         near = difflib.get_close_matches(name, CHARTS, 1)
-        msg = f"chart {name!r} is unknown; {f'did you mean {near[0]}? ' if near else ''}known: {', '.join(CHARTS)}"
+        msg = f"chart {name!r} is unknown; {f'did you mean {near[0]!r}? ' if near else ''}known: {', '.join(CHARTS)}"
         raise UnknownChartError(msg)
     return CHARTS[name].draw(connection, _asked(connection, asked))
 

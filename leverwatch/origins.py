@@ -43,7 +43,9 @@ def no_json(headers: Headers) -> Refusal | None:
     is_empty = not kind and headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers
     if is_empty or kind in JSON_KINDS:
         return None
-    return Refusal(415, "content_type", f"content-type {kind!r}; taken: application/json", "send the header content-type: application/json")
+    return Refusal(
+        415, "content_type", f"content-type {kind!r}: application/json is taken", "send the header content-type: application/json"
+    )
 
 
 def host_name(host: str) -> str:

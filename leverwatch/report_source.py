@@ -33,7 +33,7 @@ def from_cells(
         ReportError: no such source, or cells were asked for and do not have it.
     """
     if source not in SOURCES:
-        msg = f"from {source!r}: {', '.join(SOURCES)} are taken"
+        msg = f"from {source!r} is unknown; known: {', '.join(SOURCES)}"
         raise ReportError(msg)
     why = "a condition needs the requests: cells take no `where`" if where else cells_report.refusal(metrics, by)
     if "tenant" in by and not has_tenant and not why:

@@ -132,7 +132,7 @@ def chosen(names: tuple[str, ...] | None, slo: Slo = NO_SLO) -> tuple[Metric, ..
     unknown = [name for name in names if name not in known]
     if unknown:
         near = difflib.get_close_matches(unknown[0], known, 3, 0.5)
-        meant = f"did you mean {' or '.join(near)}? " if near else ""
+        meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
         msg = f"metric {unknown[0]!r} is unknown; {meant}known: {', '.join(sorted(known))}"
         raise UnknownMetricError(msg)
     return tuple(known[name] for name in names)

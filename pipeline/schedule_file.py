@@ -53,7 +53,7 @@ def _rows(told: str, where: str) -> Iterable[tuple[int, Period]]:
     try:
         head = next(lines, [])
         if tuple(name.strip() for name in head) != HEADER:
-            msg = f"{where}: line 1: {','.join(head)!r}; the header {','.join(HEADER)} is taken"
+            msg = f"{where}: line 1: {','.join(head)!r}: the header {','.join(HEADER)} is taken"
             raise ScheduleError(msg)
         for cells in lines:
             if any(cell.strip() for cell in cells):
@@ -84,7 +84,7 @@ def _refuse_halves(numbered: Sequence[tuple[int, Period]], where: str) -> None:
         lines = ", ".join(str(line) for line, _ in told)
         named = f"{where}: line {lines}: pair {number} of {lever} on {replica!r}"
         if len(told) != 2 or sum(one.arm == TREATED for _, one in told) != 1:
-            msg = f"{named} has {', '.join(one.arm for _, one in told)}; a period of treated and one of another arm are taken"
+            msg = f"{named} has {', '.join(one.arm for _, one in told)}: a period of treated and one of another arm are taken"
             raise ScheduleError(msg)
         (_, first), (_, second) = told
         if first.until != second.since or first.until - first.since != second.until - second.since:

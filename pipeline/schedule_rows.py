@@ -53,13 +53,13 @@ def period(cells: Sequence[str], at: str) -> Period:
         ScheduleError: a cell is missing or cannot be used.
     """
     if len(cells) != len(HEADER):
-        msg = f"{at}: {len(cells)} cells; {len(HEADER)} are taken: {','.join(HEADER)}"
+        msg = f"{at}: {len(cells)} cells: {len(HEADER)} are taken, {','.join(HEADER)}"
         raise ScheduleError(msg)
     lever, replica, pair, arm, since, until, burn_in, tail = cells
     _refuse_word(at, "lever", lever, LEVERS)
     _refuse_word(at, "arm", arm, ARMS)
     if not replica:
-        msg = f"{at}: replica is empty; a replica's name is taken"
+        msg = f"{at}: replica is empty: a replica's name is taken"
         raise ScheduleError(msg)
     seconds = [_whole(at, name, text, 0) for name, text in (("burn_in_s", burn_in), ("tail_s", tail))]
     found = Period(
@@ -75,15 +75,15 @@ def _refuse_word(at: str, name: str, word: str, known: Sequence[str]) -> None:
     if word in known:
         return
     near = difflib.get_close_matches(word, known, 1)
-    meant = f"; did you mean {near[0]!r}?" if near else ""
-    msg = f"{at}: {name} {word!r} is unknown{meant}; taken: {', '.join(known)}"
+    meant = f"; did you mean {near[0]!r}?" if near else ";"
+    msg = f"{at}: {name} {word!r} is unknown{meant} known: {', '.join(known)}"
     raise ScheduleError(msg)
 
 
 def _whole(at: str, name: str, text: str, least: int) -> int:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
     if number < least:
-        msg = f"{at}: {name} {text!r}; a whole number from {least} on is taken"
+        msg = f"{at}: {name} {text!r}: a whole number from {least} on is taken"
         raise ScheduleError(msg)
     return number
 
@@ -93,10 +93,10 @@ def _instant(at: str, name: str, text: str) -> datetime:
         moment = datetime.fromisoformat(text)
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as error:
-        msg = f"{at}: {name} {text!r}; ISO 8601 such as 2026-11-29T12:00:00Z is taken"
+        msg = f"{at}: {name} {text!r}: ISO 8601 such as 2026-11-29T12:00:00Z is taken"
         raise ScheduleError(msg) from error
     if not 1970 <= moment.year < 9000:  # nothing is measured there, and arithmetic with times would overflow
-        msg = f"{at}: {name} {text!r}; a year from 1970 to 8999 is taken"
+        msg = f"{at}: {name} {text!r}: a year from 1970 to 8999 is taken"
         raise ScheduleError(msg)
     return moment
 

@@ -142,7 +142,7 @@ def _set(text: str, columns: Mapping[str, str]) -> str:
         column = rest or "e2e_s"
         if not _is_number(columns.get(column, "")):
             numbers = [known for known, kind in columns.items() if _is_number(kind)]
-            msg = f"set {text!r}: {column!r} is no number of requests{_near(column, numbers)}; taken: slow:<column>, such as slow:ttft_s"
+            msg = f"set {text!r}: {column!r} is no number of requests{_near(column, numbers)} taken: slow:<column>, such as slow:ttft_s"
             raise ExplainError(msg)
         return named_set(f"slow:{column}")
     if name in ARMS and re.fullmatch(r"[a-z_][a-z0-9_]*", rest):
@@ -167,7 +167,7 @@ def _key(name: str, columns: Mapping[str, str]) -> _Key:
     if name in COMPUTED_KEYS:
         return _Key(name, f"{COMPUTED_KEYS[name]}::varchar", "text")
     if name not in columns:
-        msg = f"key {name!r} is unknown{_near(name, [*columns, *COMPUTED_KEYS])}; taken: {TAKEN_KEYS}"
+        msg = f"key {name!r} is unknown{_near(name, [*columns, *COMPUTED_KEYS])} taken: {TAKEN_KEYS}"
         raise ExplainError(msg)
     if _is_number(columns[name]):
         return _Key(name, f'"{name}"::double', "number")
@@ -217,7 +217,7 @@ def _is_number(kind: str) -> bool:
 
 def _near(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, 1)
-    return f", did you mean {near[0]!r}?" if near else ""
+    return f"; did you mean {near[0]!r}?" if near else ";"
 
 
 def _defining(a: str, b: str, columns: Mapping[str, str]) -> frozenset[str]:

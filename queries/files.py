@@ -23,7 +23,7 @@ def question(name: str) -> str:
     """The text of `sql/<name>.sql`. Raises UnknownQuestionError with the known names."""
     path = resources.files("queries") / "sql" / f"{name}.sql"
     if not path.is_file():
-        msg = f"queries/sql: no question {name!r}; known: {', '.join(question_names())}"
+        msg = f"queries/sql: question {name!r} is unknown; known: {', '.join(question_names())}"
         raise UnknownQuestionError(msg)
     return path.read_text(encoding="utf-8")
 

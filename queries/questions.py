@@ -78,8 +78,8 @@ def investigation(name: str) -> Question:
 def unknown(name: str, known: Iterable[str]) -> UnknownInvestigationError:
     """The error that says that there is no such question, and what may be meant."""
     near = difflib.get_close_matches(name, list(known), 3, 0.4)
-    meant = f"did you mean {' or '.join(near)}? " if near else ""
-    return UnknownInvestigationError(f"no question {name[:80]!r}; {meant}leverwatch ask --list and GET /api/questions name them")
+    meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    return UnknownInvestigationError(f"question {name[:80]!r} is unknown; {meant}leverwatch ask --list and GET /api/questions name them")
 
 
 def read(file: str, text: str) -> Question:

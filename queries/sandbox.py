@@ -118,11 +118,11 @@ class Sandbox:
             msg = f"the statement has {len(sql)} characters; at most {limits.statement_characters} are taken"
             raise SqlError(msg, "invalid")
         if limit_rows is not None and not 1 <= limit_rows <= limits.most_rows:
-            msg = f"limit is {limit_rows}; taken: 1 to {limits.most_rows}"
+            msg = f"limit {limit_rows}: 1 to {limits.most_rows} rows are taken"
             raise SqlError(msg, "invalid")
         most_s = max(limits.wall_s, limits.most_wall_s)
         if limit_s is not None and not 0 < limit_s <= most_s:
-            msg = f"limit_s is {limit_s}; taken: above 0, to {most_s:g}"
+            msg = f"limit_s {limit_s:g}: above 0 and up to {most_s:g} s are taken"
             raise SqlError(msg, "invalid")
         return limit_rows or limits.rows, limit_s or limits.wall_s
 

@@ -76,7 +76,7 @@ def test_labels_are_read_with_their_keys_and_times_in_utc() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("lever,from,why\n", "l.csv: columns lever, from, why; taken: lever, segment, from, until, note"),
+        ("lever,from,why\n", "l.csv: columns lever, from, why: lever, segment, from, until, note are taken"),
         ("", "columns none"),
         (HEAD + "speculatoin,{},2026-03-04,,\n", "line 2: lever 'speculatoin' is unknown; did you mean 'speculation'"),
         (HEAD + "speculation,[],2026-03-04,,\n", "line 2: segment '[]' is no JSON object of texts"),

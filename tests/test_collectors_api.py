@@ -377,7 +377,7 @@ def test_posted_evaluations_are_durable_when_they_are_answered(receiver: Receive
         ({"suite": "", "score": 1}, "row 0: suite is empty"),
         ({"suite": "a", "score": 1, "lever": "speculaton"}, "row 0: lever 'speculaton' is unknown; did you mean 'speculation'?"),
         ({"suite": "a", "score": 1, "kind": "vibes"}, "row 0: Invalid enum value 'vibes' - at `$.kind`"),
-        ({"suite": "a", "score": 1, "n": -1}, "row 0: n = -1; a whole number from 0 on is taken"),
+        ({"suite": "a", "score": 1, "n": -1}, "row 0: n = -1: a whole number from 0 on is taken"),
         ({"suite": "a", "score": 1, "when": "now"}, "row 0: Object contains unknown field `when`"),
         (7, "row 0: Expected `object`, got `int`"),
     ],

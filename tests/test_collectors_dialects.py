@@ -121,7 +121,7 @@ def test_the_signals_are_the_fields_of_the_column_signals_in_their_order_and_typ
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("ttft_s =", "ttfb_s =", "engines/small.toml: signal 'ttfb_s' is unknown; did you mean 'ttft_s'?; known: request_id, "),
+        ("ttft_s =", "ttfb_s =", "engines/small.toml: signal 'ttfb_s' is unknown; did you mean 'ttft_s'? known: request_id, "),
         ("ttft_s =", "zzz =", "engines/small.toml: signal 'zzz' is unknown; known: "),
         ('unit = "ms"', 'unit = "minutes"', "engines/small.toml: signal 'ttft_s': unit 'minutes' of 'ttft'; taken: s, ms, us, ns"),
         ('unit = "ms"', 'unit = "text"', "engines/small.toml: signal 'ttft_s': unit 'text' of 'ttft'; taken: s, ms"),

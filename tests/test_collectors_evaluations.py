@@ -87,8 +87,8 @@ def test_a_time_that_no_evaluation_has_is_refused(moment: str) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "told"),
     [
-        ("temperature", -1, "row 0: temperature = -1.0; a number from 0 on is taken"),
-        ("trace_id", "zz", "row 0: trace_id = 'zz'; 32 hex digits are taken"),
+        ("temperature", -1, "row 0: temperature = -1.0: a number from 0 on is taken"),
+        ("trace_id", "zz", "row 0: trace_id = 'zz': 32 hex digits are taken"),
         ("trace_id", "0" * 33, "32 hex digits are taken"),
         ("suite", "a\0b", "row 0: suite holds NUL"),
         ("setting", "\0", "row 0: setting holds NUL"),

@@ -24,7 +24,7 @@ def marked(key: str, value: str) -> bytes:
         (
             "leverwatch.arm.speculation",
             "contol",
-            "leverwatch.arm.speculation = 'contol' is no arm; did you mean 'control'?; taken: treated, control",
+            "leverwatch.arm.speculation = 'contol' is no arm; did you mean 'control'? taken: treated, control",
         ),
         (
             "leverwatch.arm.speculaton",
@@ -34,7 +34,7 @@ def marked(key: str, value: str) -> bytes:
         (
             "leverwatch.dialect",
             "vlm",
-            "leverwatch.dialect = 'vlm' is no dialect; did you mean 'vllm'?; taken: ",
+            "leverwatch.dialect = 'vlm' is no dialect; did you mean 'vllm'? taken: ",
         ),
         ("leverwatch.modle", "x", "attribute 'leverwatch.modle' is unknown; did you mean 'leverwatch.model'?"),
     ],

@@ -173,7 +173,7 @@ def test_what_moves_with_time_is_one_question() -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ({"a.modle": "m"}, r"a\.modle is unknown; did you mean a\.model\?"),
+        ({"a.modle": "m"}, r"key 'a\.modle' is unknown; did you mean 'a\.model'\?"),
         ({"b.model": "m"}, "set A is empty"),
         ({"a.arm": "treated"}, "an arm and a lever are taken"),
         ({"a.arm": "control:x') or (true"}, "an arm and a lever are taken"),

@@ -49,7 +49,7 @@ def test_navigation_takes_the_filters_along_and_marks_the_page(page_store: Store
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ({"lever": "speculations"}, "did you mean speculation"),
+        ({"lever": "speculations"}, "did you mean 'speculation'"),
         ({"metric": "ttft"}, "metric 'ttft' is unknown"),
         ({"since": "yesterday"}, "ISO 8601 or an age"),
         ({"since": "1h", "until": "2025-01-01", "model": "m"}, None),

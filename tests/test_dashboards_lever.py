@@ -208,7 +208,7 @@ def test_another_segment_and_metric_can_be_asked_for_in_the_url(room: EngineRoom
 
 def test_a_lever_that_nobody_uses_and_one_that_is_none_are_said(room: EngineRoom) -> None:
     assert "Expert parallel is not in use" in lever.draw(Asked(room, {"lever": "expert_parallel"}, NOW))
-    with pytest.raises(ChoiceError, match="did you mean speculation"):
+    with pytest.raises(ChoiceError, match="did you mean 'speculation'"):
         lever.draw(Asked(room, {"lever": "speculations"}, NOW))
 
 

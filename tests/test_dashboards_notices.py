@@ -180,7 +180,7 @@ def test_script_in_reasons_segments_answers_and_comments_is_text(store: Store) -
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ({"state": "of"}, "state 'of' is unknown; did you mean off"),
+        ({"state": "of"}, "state 'of' is unknown; did you mean 'off'"),
         ({"severity": "x"}, "known: info, warning, critical"),
         ({"after": "-1"}, "after '-1'"),
         ({"flip": "nope"}, "there is no flip 'nope'"),

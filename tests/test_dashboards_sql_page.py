@@ -41,7 +41,7 @@ def test_a_question_is_asked_by_its_name_and_its_parameters_are_a_form(sandbox: 
     assert 'name="p.since" value="24h"' in html
     assert 'name="p.model" value="no-such"' in html
     assert "The answer has no rows" in html
-    with pytest.raises(UnknownInvestigationError, match="did you mean hot-replicas"):
+    with pytest.raises(UnknownInvestigationError, match="did you mean 'hot-replicas'"):
         sql.draw(_asked(sandbox, {"question": "hot-replica"}))
 
 
@@ -121,7 +121,7 @@ def test_a_chart_is_drawn_of_columns_that_are_there(sandbox: Sandbox) -> None:
     assert "Of 20 series, the 12 with most rows are drawn." in figure.note
     assert "from 0.0 to 78.0" in figure.label
     assert len(figure.numbers) == 40
-    for wrong, told in (({"chart": "pie"}, "taken: line, bar, point"), ({"chart": "bar", "y": "t"}, "y is 't'; taken: x, y")):
+    for wrong, told in (({"chart": "pie"}, "known: line, bar, point"), ({"chart": "bar", "y": "t"}, "y 't'; taken: x, y")):
         with pytest.raises(sql_chart.ChartError, match=told):
             sql_chart.drawing(wrong, result)
     assert sql_chart.drawing({}, result) is None

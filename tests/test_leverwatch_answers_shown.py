@@ -176,6 +176,6 @@ def test_an_unknown_parameter_of_the_api_is_refused_with_those_taken() -> None:
             return await client.get(path)
 
     refused = asyncio.run(asked("/api/thing?source=cells"))
-    assert (refused.status_code, refused.json()["error"]["message"]) == (400, "parameter 'source' is unknown; taken: by")
+    assert (refused.status_code, refused.json()["error"]["message"]) == (400, "parameter 'source' is unknown; known: by")
     assert asyncio.run(asked("/api/thing?by=x")).json() == "x"
     assert asyncio.run(asked("/page?token=x")).status_code == 200

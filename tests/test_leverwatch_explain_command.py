@@ -171,12 +171,12 @@ def test_of_large_sets_the_same_part_is_looked_at_each_time(room: EngineRoom, mo
     [
         ({"a": "slw"}, "set 'slw' is unknown; taken: slow, "),
         ({"a": "fast:e2e_s"}, "set 'fast:e2e_s' is unknown"),
-        ({"a": "slow:ttfts"}, "'ttfts' is no number of requests, did you mean 'ttft_s'?"),
+        ({"a": "slow:ttfts"}, "'ttfts' is no number of requests; did you mean 'ttft_s'?"),
         ({"a": "slow:model"}, "'model' is no number of requests"),
-        ({"a": "slow", "by": ("modl",)}, "key 'modl' is unknown, did you mean 'model'?"),
+        ({"a": "slow", "by": ("modl",)}, "key 'modl' is unknown; did you mean 'model'?"),
         ({"a": "model = 'nobody'"}, "set A (model = 'nobody') holds no request of this period; the other holds 4000, 0 are in neither"),
         ({"a": "model <> 'nobody'"}, "set B (the rest) holds no request"),
-        ({"a": "slow", "limit": 0}, "limit is 0"),
+        ({"a": "slow", "limit": 0}, "limit 0: 1 or more"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_what_is_taken(room: EngineRoom, asked: dict[str, Any], said: str) -> None:

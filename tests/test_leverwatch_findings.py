@@ -185,7 +185,7 @@ def test_a_misspelled_arm_or_lever_is_said_of_its_replica_and_its_column_is_not_
     put(room, body(vllm(2), service__instance__id="r2", leverwatch__lever__speculaton="ngram", leverwatch__arm__speculation="treated"))
     told = doctor.diagnose(room)
     assert why(told, "arms") == (
-        "leverwatch.arm.speculation = 'treatd' is no arm; did you mean 'treated'?; taken: treated, control, disabled_in_place"
+        "leverwatch.arm.speculation = 'treatd' is no arm; did you mean 'treated'? taken: treated, control, disabled_in_place"
     )
     assert why(told, "levers", "r2") == "leverwatch.lever.speculaton: no lever of this name is known; did you mean 'speculation'?"
     by_column = {each["column"]: each["state"] for each in told["replicas"][0]["columns"]}

@@ -98,7 +98,7 @@ def test_no_chart_holds_more_rows_than_a_notebook_bears(asked: Local, monkeypatc
 
 
 def test_what_cannot_be_drawn_is_said(asked: Local) -> None:
-    with pytest.raises(UnknownChartError, match=r"chart 'gian' is unknown; did you mean gain\? known: gain, gains, metric"):
+    with pytest.raises(UnknownChartError, match=r"chart 'gian' is unknown; did you mean 'gain'\? known: gain, gains, metric"):
         asked.chart("gian")
     with pytest.raises(UnknownMetricError, match="did you mean"):
         asked.chart("metric", metric="tpot", until=NOW)

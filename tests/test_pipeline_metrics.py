@@ -141,7 +141,7 @@ def test_a_block_without_requests_is_no_data_not_zero(store: Store) -> None:
 
 
 def test_an_unknown_metric_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UnknownMetricError, match=r"metric 'tpot' is unknown; did you mean tpot_s.*known: .*tpot_s"):
+    with pytest.raises(UnknownMetricError, match=r"metric 'tpot' is unknown; did you mean 'tpot_s'.*known: .*tpot_s"):
         chosen(("tpot",))
 
 

@@ -153,7 +153,7 @@ def test_a_header_that_cannot_be_read_is_said_with_its_file(text: str, told: str
 
 
 def test_an_unknown_question_is_refused_with_one_that_may_be_meant() -> None:
-    with pytest.raises(UnknownInvestigationError, match=r"no question 'hot-replica'; did you mean hot-replicas"):
+    with pytest.raises(UnknownInvestigationError, match=r"question 'hot-replica' is unknown; did you mean 'hot-replicas'"):
         investigation("hot-replica")
 
 

@@ -75,7 +75,7 @@ def test_a_statement_may_ask_for_other_limits_up_to_the_most(sandbox: Sandbox) -
     assert (caught.value.code, caught.value.message) == ("time_limit", "the statement ran longer than 0.5 s and was stopped")
     assert "or ask for more time: limit_s, up to 30" in caught.value.hint
     for wrong in (0.0, -1.0, 30.1, float("nan"), float("inf")):
-        with pytest.raises(SqlError, match=r"limit_s is .*; taken: above 0, to 30"):
+        with pytest.raises(SqlError, match=r"limit_s .*: above 0 and up to 30 s are taken"):
             sandbox.run("select 1", limit_s=wrong)
 
 

@@ -38,7 +38,7 @@ def test_the_newest_version_counts_and_one_taken_away_may_come_again(store: Stor
     assert [question.title for question in saved_questions.listed(store)] == ["Slower"]
     assert saved_questions.delete(store, "slow-ones", "ben", NOW)
     assert not saved_questions.delete(store, "slow-ones", "ben", NOW)
-    with pytest.raises(UnknownInvestigationError, match="no question 'slow-ones'"):
+    with pytest.raises(UnknownInvestigationError, match="question 'slow-ones' is unknown"):
         saved_questions.find(store, "slow-ones")
     assert saved_questions.save(store, DRAFT, NOW) == 4
     assert store.rows("select count(*) as n from saved_questions") == [{"n": 4}]

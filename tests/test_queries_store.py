@@ -213,7 +213,7 @@ def test_every_question_binds_against_the_schema(schema: Store, name: str) -> No
 
 
 def test_an_unknown_question_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(files.UnknownQuestionError, match=r"no question 'nope'; known: .*watermark"):
+    with pytest.raises(files.UnknownQuestionError, match=r"question 'nope' is unknown; known: .*watermark"):
         files.question("nope")
 
 

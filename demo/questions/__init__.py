@@ -24,7 +24,7 @@ def names() -> tuple[str, ...]:
 def filled(truth: Truth, since: datetime, until: datetime) -> str:
     """The SQL that tells the truth's value over a period. Raises QuestionError."""
     if truth.question not in names():
-        msg = f"no question {truth.question!r}; known: {', '.join(names())}"
+        msg = f"question {truth.question!r} is unknown; known: {', '.join(names())}"
         raise QuestionError(msg)
     text = (resources.files(__name__) / f"{truth.question}.sql").read_text(encoding="utf-8")
     conditions = [f"{key} = {_quoted(value)}" for key, value in truth.segment.items()] or ["true"]

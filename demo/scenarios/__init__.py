@@ -27,7 +27,7 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> Scenario:
     """The scenario of that name. Raises ScenarioError with the nearest name, or with the file and the key that is wrong."""
     if name not in names():
-        msg = f"no scenario {_unknown(name, names())}"
+        msg = f"scenario {_unknown(name, names())}"
         raise ScenarioError(msg)
     return parse((resources.files(__name__) / f"{name}.toml").read_text(encoding="utf-8"), f"demo/scenarios/{name}.toml")
 
@@ -79,7 +79,7 @@ def _uneven(pool: Pool) -> Iterator[str]:
     if pool.lever is None:
         yield "control: there is no lever that it is the control of"
     if pool.groups % pool.control_every:
-        yield f"groups: {pool.groups}; with a control it takes a multiple of control_every, {pool.control_every}"
+        yield f"groups: {pool.groups}: with a control it takes a multiple of control_every, {pool.control_every}"
     treated, control = pool.serving.split, pool.control.split
     if treated is not None and control is not None and (treated.prefill, treated.decode) != (control.prefill, control.decode):
         yield "control.split: the groups of both arms have the same workers"
@@ -107,4 +107,4 @@ def _named(where: str, name: str, known: Iterable[str]) -> Iterator[str]:
 
 def _unknown(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, list(known), n=1)
-    return f"{name!r}; known: {', '.join(known)}" + (f"; did you mean {near[0]!r}?" if near else "")
+    return f"{name!r} is unknown; {f'did you mean {near[0]!r}? ' if near else ''}known: {', '.join(known)}"

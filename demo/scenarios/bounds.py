@@ -72,7 +72,7 @@ def complaints(scenario: Scenario) -> Iterator[str]:
     """What cannot be played, or would say something wrong."""
     yield from _numbers(msgspec.to_builtins(scenario), "", "")
     if NAME.fullmatch(scenario.name) is None:
-        yield f"name: {scenario.name!r}; letters, digits, '.', '_' and '-' are taken, 60 at most"
+        yield f"name: {scenario.name!r}: letters, digits, '.', '_' and '-' are taken, 60 at most"
     for place, pool in enumerate(scenario.pools):
         yield from (f"pools[{place}].{complaint}" for complaint in _of_pool(pool))
     for place, truth in enumerate(scenario.truth):
@@ -93,14 +93,14 @@ def _numbers(value: Any, where: str, key: str) -> Iterator[str]:
     elif isinstance(value, int | float) and not isinstance(value, bool):
         least, most = BOUNDS.get(key, (-LARGEST, LARGEST))
         if not (math.isfinite(value) and least <= value <= most):
-            yield f"{where}: {value:g}; a number from {least:g} to {most:g} is taken"
+            yield f"{where}: {value:g}: a number from {least:g} to {most:g} is taken"
 
 
 def _of_pool(pool: Pool) -> Iterator[str]:
     if NAME.fullmatch(pool.name) is None:
-        yield f"name: {pool.name!r}; letters, digits, '.', '_' and '-' are taken, 60 at most"
+        yield f"name: {pool.name!r}: letters, digits, '.', '_' and '-' are taken, 60 at most"
     if pool.lever is not None and pool.lever not in LEVERS:
-        yield f"lever: {pool.lever!r}; known: {', '.join(LEVERS)}"
+        yield f"lever: {pool.lever!r} is unknown; known: {', '.join(LEVERS)}"
     if pool.lever in pool.settings:
         yield f"settings: {pool.lever!r} is the pool's lever, whose setting is `setting`"
     if pool.control is not None and pool.setting == pool.control_setting:
@@ -113,19 +113,19 @@ def _of_truth(truth: Truth, scenario: Scenario) -> Iterator[str]:
     )
     for key, value, known in (("lever", truth.lever, LEVERS), ("action", truth.action, ACTIONS), ("question", truth.question, questions)):
         if value not in known:
-            yield f"{key}: {value!r}; known: {', '.join(known)}"
-    yield from (f"segment: {key!r}; known: {', '.join(SEGMENT_KEYS)}" for key in truth.segment if key not in SEGMENT_KEYS)
+            yield f"{key}: {value!r} is unknown; known: {', '.join(known)}"
+    yield from (f"segment: {key!r} is unknown; known: {', '.join(SEGMENT_KEYS)}" for key in truth.segment if key not in SEGMENT_KEYS)
     models = sorted({pool.model for pool in scenario.pools})
     if "model" in truth.segment and truth.segment["model"] not in models:
-        yield f"segment.model: {truth.segment['model']!r}; known: {', '.join(models)}"
+        yield f"segment.model: {truth.segment['model']!r} is unknown; known: {', '.join(models)}"
     if truth.from_hour is not None and not 0 < truth.from_hour < scenario.hours:
-        yield f"from_hour: {truth.from_hour:g}; between 0 and hours, {scenario.hours:g}"
+        yield f"from_hour: {truth.from_hour:g}: a number from 0 to hours, {scenario.hours:g}, is taken"
 
 
 def _of_disorder(scenario: Scenario) -> Iterator[str]:
     disorder = scenario.disorder
     if disorder.abort_share + disorder.error_share > 1:
-        yield f"disorder: abort_share and error_share are {disorder.abort_share + disorder.error_share:g} together; 1 at most"
+        yield f"disorder: abort_share and error_share are {disorder.abort_share + disorder.error_share:g} together: at most 1 is taken"
     for replica in disorder.clock_ahead_s:
         pool, _, number = replica.rpartition("-")
         if pool not in [one.name for one in scenario.pools] or not number.isdecimal():

@@ -23,9 +23,9 @@ def add(subparsers: Any) -> None:
     parser.add_argument("name", nargs="?", help="as --list names it")
     parser.add_argument("--list", action="store_true", help="name every question, with what it answers and its parameters, and stop")
     parser.add_argument("--param", action="append", default=[], metavar="NAME=VALUE", help="a parameter, such as since=7d; repeatable")
-    parser.add_argument("--format", choices=FORMATS, default="table")
-    parser.add_argument("--limit", type=int, metavar="ROWS", help="at most so many rows (default 10,000)")
-    parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
+    common.add_format(parser, *FORMATS)
+    parser.add_argument("--limit", type=int, metavar="ROWS", help="at most so many rows (default: 10,000)")
+    common.add_out(parser)
     parser.set_defaults(run=run)
 
 

@@ -17,14 +17,14 @@ UNSHOWN = ("phis", "rates", "contrasts", "arm", "since", "until", "missing", "sp
 
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
-    told = "finds by how much each metric's scale must be widened: replicas of one arm are split in two, where no effect is to be found"
+    told = "find by how much each metric's scale must be widened: replicas of one arm are split in two, where no effect is to be found"
     parser = subparsers.add_parser("calibrate", help=told, description=told)
     common.add_data(parser)
     parser.add_argument("--lever", metavar="L", help="such as speculation (default: every lever that has been compared)")
     parser.add_argument("--since", default=SINCE, metavar="T", help=f"ISO 8601, or an age before the newest block (default: {SINCE})")
     parser.add_argument("--splits", type=int, default=SPLITS, metavar="N", help=f"how often replicas are split (default: {SPLITS})")
     parser.add_argument("--apply", action="store_true", help="keep it: evidence is widened so from the next block on")
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    common.add_format(parser, "table", "json")
     parser.set_defaults(run=run)
 
 

@@ -23,11 +23,11 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("collect", help="receive exports and write them into a lake, beside any number of others")
     parser.add_argument("--data", metavar="DIR", help="where leverwatch.toml lies (default: as serve); nothing is written there")
     parser.add_argument("--config", metavar="FILE", help="leverwatch.toml (default: the one in the data folder)")
-    parser.add_argument("--host", help="the address to listen on (default 127.0.0.1)")
-    parser.add_argument("--grpc-port", type=int, help="OTLP over gRPC (default 4317; 0 takes a free one)")
-    parser.add_argument("--otlp-http-port", type=int, help="OTLP over HTTP (default 4318)")
-    parser.add_argument("--port", type=int, help="health and metrics (default 8080)")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how the addresses are printed")
+    parser.add_argument("--host", metavar="HOST", help="the address to listen on (default: 127.0.0.1)")
+    parser.add_argument("--grpc-port", type=int, metavar="PORT", help="OTLP over gRPC (default: 4317; 0 takes a free one)")
+    parser.add_argument("--otlp-http-port", type=int, metavar="PORT", help="OTLP over HTTP (default: 4318)")
+    parser.add_argument("--port", type=int, metavar="PORT", help="health and metrics (default: 8080)")
+    common.add_format(parser, "text", "json", told="how the addresses are printed")
     parser.set_defaults(run=run)
 
 

@@ -20,9 +20,25 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     """`--data` and `--url`: which store a command works on."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument("--data", metavar="DIR", help="the data folder (default: $LEVERWATCH_DATA, else ./leverwatch-data)")
-    group.add_argument("--url", help="a running server, such as http://127.0.0.1:8080")
+    group.add_argument("--url", metavar="URL", help="a running server, such as http://127.0.0.1:8080")
     parser.add_argument("--token-file", metavar="FILE", help="a file with the token that the server asks for (default: $LEVERWATCH_TOKEN)")
     parser.add_argument("--ca-file", metavar="FILE", help="the authority of the server's certificate, PEM (default: $LEVERWATCH_CA_FILE)")
+
+
+def add_period(parser: argparse.ArgumentParser, since: str, until: str = "") -> None:
+    """`--since` and `--until`: what of the stored time is asked for; the words say what they are where they are left out."""
+    parser.add_argument("--since", metavar="T", help=f"ISO 8601 (no offset: UTC) or an age such as 90m, 24h, 7d (default: {since})")
+    parser.add_argument("--until", metavar="T", help="exclusive, as --since" + (f" (default: {until})" if until else ""))
+
+
+def add_format(parser: argparse.ArgumentParser, *forms: str, told: str = "how the answer is written") -> None:
+    """`--format`, of which the first form is the default."""
+    parser.add_argument("--format", choices=forms, default=forms[0], help=f"{told} (default: {forms[0]})")
+
+
+def add_out(parser: argparse.ArgumentParser) -> None:
+    """`--out`: where the answer goes."""
+    parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
 
 
 def folder(args: argparse.Namespace) -> Path:

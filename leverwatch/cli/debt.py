@@ -21,10 +21,9 @@ def add(subparsers: Any) -> None:
     told = "per policy and segment for how long a lever was recommended off while its traffic went on, and the request time lost by that"
     parser = subparsers.add_parser("debt", help=told, description=told)
     common.add_data(parser)
-    parser.add_argument("--since", metavar="T", help="ISO 8601 (no offset: UTC) or an age such as 24h; default: a week before --until")
-    parser.add_argument("--until", metavar="T", help="exclusive, as --since; default: the end of the newest block")
-    parser.add_argument("--format", choices=("table", "json", "csv"), default="table")
-    parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
+    common.add_period(parser, "a week before --until", "the end of the newest block")
+    common.add_format(parser, "table", "json", "csv")
+    common.add_out(parser)
     parser.set_defaults(run=run)
 
 

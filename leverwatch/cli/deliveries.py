@@ -26,7 +26,7 @@ def add(subparsers: Any) -> None:
         "--replay", metavar="ID", help="send the notice of a delivery again, or with `all` all that were given up for --receiver"
     )
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="the most rows (default: 50)")
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    common.add_format(parser, "table", "json")
     parser.set_defaults(run=run)
 
 

@@ -28,15 +28,17 @@ LIMIT_SHOWN = 5
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
     parser = subparsers.add_parser("demo", help="a small simulated fleet on this machine: spans, a segment that stops paying, a webhook")
-    parser.add_argument("--scenario", default="batch-grows", help="which scenario to play (--list names them)")
+    parser.add_argument(
+        "--scenario", default="batch-grows", metavar="NAME", help="which scenario to play (default: batch-grows; --list names them)"
+    )
     parser.add_argument("--trace", metavar="FILE", help="drive a fleet with a public trace instead, over and over: Mooncake's or Azure's")
     parser.add_argument("--out", metavar="DIR", help="write what the fleet would send and answer to files in this folder, and stop")
     parser.add_argument("--list", action="store_true", help="list the scenarios, with what is true of each, and stop")
-    speed = "how much faster than life to go on after the history, up to 1000 (default 1)"
-    parser.add_argument("--speed", type=_number(float, 0.01, 1000), default=1.0, help=speed)
-    parser.add_argument("--port", type=int, default=8080, help="the pages' port (default 8080; 0 takes a free one)")
+    speed = "how much faster than life to go on after the history, up to 1000 (default: 1)"
+    parser.add_argument("--speed", type=_number(float, 0.01, 1000), default=1.0, metavar="X", help=speed)
+    parser.add_argument("--port", type=int, default=8080, metavar="PORT", help="the pages' port (default: 8080; 0 takes a free one)")
     parser.add_argument("--data", metavar="DIR", help="keep the data in this folder (default: a temporary one)")
-    parser.add_argument("--seed", type=_number(int, 0, 2**63 - 1), default=1, help="the traffic's seed")
+    parser.add_argument("--seed", type=_number(int, 0, 2**63 - 1), default=1, metavar="N", help="the traffic's seed (default: 1)")
     parser.add_argument("--for", dest="for_s", type=_number(float, 0.1, 3e6), metavar="SECONDS", help="stop by itself after so long")
     parser.set_defaults(run=run)
 

@@ -21,7 +21,7 @@ def add(subparsers: Any) -> None:
         metavar="T",
         help="the period: an age before the newest event, such as 15m, or ISO 8601 (default: 1h, or the newest million requests)",
     )
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    common.add_format(parser, "table", "json")
     parser.set_defaults(run=run)
 
 

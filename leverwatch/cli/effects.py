@@ -41,8 +41,7 @@ def add(subparsers: Any) -> None:
     told = "a row per group of these keys, such as model: standardized over the judging segments beneath, beside what pooled sums show"
     parser.add_argument("--by", default="", metavar="KEY,...", help=told)
     parser.add_argument("--total", action="store_true", help="one row per metric of all the lever's traffic, standardized likewise")
-    parser.add_argument("--since", metavar="T", help="ISO 8601 (no offset: UTC) or an age such as 24h; default: 24 blocks before --until")
-    parser.add_argument("--until", metavar="T", help="exclusive, as --since; default: the end of the newest block")
+    common.add_period(parser, "24 blocks before --until", "the end of the newest block")
     told = "only these metrics, such as net_itl_s,ttft_s_p95 (default: every one that has effects)"
     parser.add_argument("--metric", default="", metavar="NAME,...", help=told)
     parser.add_argument("--wide", action="store_true", help="every column in the table; files and JSON always have them")
@@ -52,8 +51,8 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--widening", action="store_true", help=told)
     told = f"with --widening: the gain, as a ratio, that is asked for (default: {GAIN_ON:g})"
     parser.add_argument("--gain-on", type=float, metavar="RATIO", help=told)
-    parser.add_argument("--format", choices=("table", "json", "csv", "parquet"), default="table")
-    parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
+    common.add_format(parser, "table", "json", "csv", "parquet")
+    common.add_out(parser)
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,4 @@
-"""`leverwatch holdout`: the smallest control group that would notice a change of a lever's effect, in requests and in hours."""
+"""`leverwatch holdout`: the smallest control arm that would notice a change of a lever's effect, in requests and in hours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def add(subparsers: Any) -> None:
     told = "the smallest share of control that would notice a change in time, in requests and hours, per segment and in all"
     parser = subparsers.add_parser("holdout", help=told, description=told)
     common.add_data(parser)
-    parser.add_argument("--lever", required=True, metavar="L", help="such as speculation; it needs no control group yet")
+    parser.add_argument("--lever", required=True, metavar="L", help="such as speculation; it needs no control arm yet")
     told = f"the gain or loss to be noticed, as a ratio (default: {CHANGE:g})"
     parser.add_argument("--change", type=float, default=CHANGE, metavar="RATIO", help=told)
     told = f"in which time nine answers of ten are to come, such as 12h or 7d (default: {WITHIN_HOURS:g}h)"
@@ -28,8 +28,8 @@ def add(subparsers: Any) -> None:
         "--by", default="", metavar="KEY,...", help="a row per group of these keys, such as model, in the place of segments"
     )
     parser.add_argument("--metric", choices=METRICS, default=METRIC, help=f"what is to change (default: {METRIC})")
-    parser.add_argument("--format", choices=("table", "json", "csv", "parquet"), default="table")
-    parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
+    common.add_format(parser, "table", "json", "csv", "parquet")
+    common.add_out(parser)
     parser.set_defaults(run=run)
 
 

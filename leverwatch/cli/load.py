@@ -29,7 +29,7 @@ LIMIT_SHOWN = 20
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
     kinds = [*(kind.name for kind in KINDS), *traces.KINDS]
-    told = "recorded telemetry: OTLP traces, metrics and logs (protobuf, JSON, a Collector's JSON lines), or one of: " + ", ".join(
+    told = "load recorded telemetry: OTLP traces, metrics and logs (protobuf, JSON, a Collector's JSON lines), or one of: " + ", ".join(
         kinds[3:]
     )
     parser = subparsers.add_parser("load", help=told)
@@ -40,7 +40,11 @@ def add(subparsers: Any) -> None:
         "--began", metavar="T", help="public traces: when their first request came (ISO 8601 from 1971 to 2199, or an age such as 90m)"
     )
     parser.add_argument(
-        "--speed", type=float, default=1.0, help="public traces: how much faster than life they are played, 0.001 to 10000 (default 1)"
+        "--speed",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="public traces: how much faster than life they are played, 0.001 to 10000 (default: 1)",
     )
     parser.set_defaults(run=run)
 

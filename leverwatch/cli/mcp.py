@@ -15,7 +15,7 @@ class McpMissingError(ModuleNotFoundError):
 
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
-    parser = subparsers.add_parser("mcp", help="serves read-only questions to an MCP client over standard input and output")
+    parser = subparsers.add_parser("mcp", help="serve read-only questions to an MCP client over standard input and output")
     common.add_data(parser)
     parser.set_defaults(run=run)
 

@@ -22,12 +22,12 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     common.add_data(parser)
     parser.add_argument("files", metavar="FILE", nargs="+", help="a policy's TOML file, or the name of a shipped policy")
     ages = "ISO 8601 (no offset: UTC), or an age such as 7d before the newest effect"
-    parser.add_argument("--since", metavar="T", help=f"{ages}; default: all of history")
-    parser.add_argument("--until", metavar="T", help="as --since; default: the newest effect")
+    parser.add_argument("--since", metavar="T", help=f"{ages} (default: all of history)")
+    parser.add_argument("--until", metavar="T", help="as --since (default: the newest effect)")
     parser.add_argument("--labels", metavar="FILE", help="CSV: lever,segment,from,until,note: when a lever did harm; all else is false")
     parser.add_argument("--fail-on-fire", action="store_true", help="status 1 where anything fired, false or not")
     parser.add_argument("--fail-on-miss", action="store_true", help="status 1 where a label was met by no recommendation")
-    parser.add_argument("--format", choices=("table", "json"), default="table", help="json: a list, one object a change of verdict")
+    common.add_format(parser, "table", "json", told="json: a list, one object a change of verdict")
     parser.set_defaults(run=run)
 
 

@@ -25,8 +25,8 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("new", metavar="NEW", help="as OLD")
     common.add_data(parser)
     parser.add_argument("--since", metavar="T", help="judge history by both from there on: ISO 8601, or an age such as 7d")
-    parser.add_argument("--until", metavar="T", help="as --since; default: the newest effect")
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--until", metavar="T", help="as --since (default: the newest effect)")
+    common.add_format(parser, "table", "json")
     parser.set_defaults(run=run)
 
 

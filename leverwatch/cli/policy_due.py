@@ -15,7 +15,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     common.add_data(parser)
     parser.add_argument("--lever", metavar="L", help="only those that this lever's change asks for")
     parser.add_argument("--all", action="store_true", help="also those that were judged since, and those that nobody will judge any more")
-    parser.add_argument("--format", choices=("table", "json", "csv"), default="table")
+    common.add_format(parser, "table", "json", "csv")
     parser.set_defaults(run=run)
 
 

@@ -22,12 +22,12 @@ from queries.printable import printable
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the verbs `list` and `show`."""
     listing = verbs.add_parser("list", help="the shipped policies and one's own, and where each is from; of a server what it judges by")
-    listing.add_argument("--format", choices=("table", "json"), default="table", help="default: table")
+    common.add_format(listing, "table", "json")
     _add_folder(listing)
     listing.set_defaults(run=run_list)
     showing = verbs.add_parser("show", help="one policy, as its file")
     showing.add_argument("name", metavar="NAME", help="as `policy list` names it")
-    showing.add_argument("--format", choices=("toml", "json"), default="toml", help="json: every key, defaults included; default: toml")
+    common.add_format(showing, "toml", "json", told="json: every key, defaults included")
     showing.add_argument("--cases", action="store_true", help="the cases beside it, which `leverwatch policy test` plays")
     _add_folder(showing)
     showing.set_defaults(run=run_show)

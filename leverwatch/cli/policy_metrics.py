@@ -17,7 +17,7 @@ def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the verb `metrics`."""
     told = "the metrics that a policy may name: unit, better direction, what a threshold may be, and what it is held against"
     parser = verbs.add_parser("metrics", help=told, description=told)
-    parser.add_argument("--format", choices=("table", "json", "csv"), default="table", help="default: table")
+    common.add_format(parser, "table", "json", "csv")
     parser.set_defaults(run=run)
 
 

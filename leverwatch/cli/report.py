@@ -26,10 +26,9 @@ def add(subparsers: Any) -> None:
     common.add_data(parser)
     parser.add_argument("--by", default="", metavar="COL,...", help="columns of requests, lever.<name>, arm.<name>, hour, day")
     parser.add_argument(
-        "--metrics", default="", metavar="NAME,...", help="metric names (the table `metrics` lists them), or all; default: the core ones"
+        "--metrics", default="", metavar="NAME,...", help="metric names (the table `metrics` lists them), or all (default: the core ones)"
     )
-    parser.add_argument("--since", metavar="T", help="ISO 8601 (no offset: UTC) or an age such as 90m, 24h, 7d; default: everything stored")
-    parser.add_argument("--until", metavar="T", help="exclusive, as --since")
+    common.add_period(parser, "everything stored")
     parser.add_argument(
         "--from",
         dest="source",
@@ -38,8 +37,8 @@ def add(subparsers: Any) -> None:
         help="what answers: requests, or the cells kept of them; auto: requests where they are there and not too many",
     )
     parser.add_argument("--where", metavar="EXPR", help="a condition over columns of requests")
-    parser.add_argument("--format", choices=("table", "json", "csv", "parquet"), default="table")
-    parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
+    common.add_format(parser, "table", "json", "csv", "parquet")
+    common.add_out(parser)
     parser.set_defaults(run=run)
 
 

@@ -29,21 +29,21 @@ def add(subparsers: Any) -> None:
     adding.add_argument("--segment", metavar="KEY=VALUE", action="append", default=[], help="such as model=llama-*; once per key")
     adding.add_argument("--receiver", metavar="NAME", help="one that notices are not sent to (default: all)")
     adding.add_argument("--for", dest="for_s", metavar="TIME", type=_seconds, help="how long: 90m, 8h, 7d; at most 30d")
-    adding.add_argument("--until", metavar="T", help="or until when, ISO 8601")
+    adding.add_argument("--until", metavar="T", help="or when it ends, ISO 8601")
     adding.add_argument("--from", dest="since", metavar="T", help="when it begins, ISO 8601 (default: now)")
     snoozing = verbs.add_parser("snooze", help="hold one flip back from those who have not got it yet")
     snoozing.add_argument("flip_id", metavar="FLIP", help="its id, or the beginning of it: `flip_id` of a notice")
     snoozing.add_argument("--for", dest="for_s", metavar="TIME", type=_seconds, required=True, help="how long: 90m, 8h, 7d; at most 30d")
     for verb in (adding, snoozing):
         verb.add_argument("--by", default=_user(), metavar="NAME", help="who asks for it (default: this user)")
-        verb.add_argument("--comment", default="", help="why")
-    listing = verbs.add_parser("list", help="those that last or are to come")
+        verb.add_argument("--comment", default="", metavar="TEXT", help="why")
+    listing = verbs.add_parser("list", help="list those that last or are to come")
     listing.add_argument("--all", action="store_true", help="ended ones too")
     ending = verbs.add_parser("end", help="end one now")
     ending.add_argument("silence_id", metavar="ID", help="as `silence list` shows it, or the beginning of it")
     for verb in (adding, snoozing, listing, ending):
         common.add_data(verb)
-        verb.add_argument("--format", choices=("table", "json"), default="table")
+        common.add_format(verb, "table", "json")
     parser.set_defaults(run=run)
 
 

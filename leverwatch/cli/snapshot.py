@@ -25,8 +25,8 @@ def add(subparsers: Any) -> None:
     parser.add_argument("folder", metavar="DIR", help="where the copy goes: a folder that is not there yet")
     parser.add_argument("--data", metavar="DIR", help="the data folder (default: $LEVERWATCH_DATA, else ./leverwatch-data)")
     parser.add_argument("--check", action="store_true", help="compare the snapshot in DIR with its manifest; status 1 if it differs")
-    formats = parser.add_argument("--format", choices=("folder", "parquet", "duckdb"), default="folder")
-    formats.help = "folder: a data folder, to serve from or to restore (default); parquet or duckdb: files that any tool opens"
+    told = "folder: a data folder, to serve from or to restore; parquet or duckdb: files that any tool opens"
+    common.add_format(parser, "folder", "parquet", "duckdb", told=told)
     parser.set_defaults(run=run)
 
 

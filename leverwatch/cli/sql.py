@@ -15,10 +15,10 @@ def add(subparsers: Any) -> None:
     """States the command's arguments."""
     parser = subparsers.add_parser("sql", help="one read-only statement: SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, EXPLAIN")
     common.add_data(parser)
-    parser.add_argument("statement", help="in quotes, as one word of the shell")
-    parser.add_argument("--format", choices=("table", "json", "csv", "parquet", "arrow"), default="table")
-    parser.add_argument("--limit", type=int, metavar="ROWS", help="at most so many rows (default 10,000)")
-    parser.add_argument("--out", metavar="FILE", help="write there instead of to standard output")
+    parser.add_argument("statement", metavar="STATEMENT", help="in quotes, as one word of the shell")
+    common.add_format(parser, "table", "json", "csv", "parquet", "arrow")
+    parser.add_argument("--limit", type=int, metavar="ROWS", help="at most so many rows (default: 10,000)")
+    common.add_out(parser)
     parser.set_defaults(run=run)
 
 

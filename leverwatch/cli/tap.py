@@ -9,7 +9,7 @@ from typing import Any
 
 HELP = "print response_tap.py, which reads cached tokens and draft acceptance out of an engine's answers"
 DESCRIPTION = """\
-Prints response_tap.py, one file that needs the standard library and opentelemetry alone. vLLM and SGLang state cached tokens and draft
+Print response_tap.py, one file that needs the standard library and opentelemetry alone. vLLM and SGLang state cached tokens and draft
 acceptance only in their answers; the file reads them there and sends them as spans, which Leverwatch joins with the engine's.
 
     leverwatch tap > response_tap.py

@@ -22,11 +22,11 @@ SAID = {"holds": "holds", "changed": "changed", "unknown": "cannot be checked"}
 
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
-    told = "re-runs the sums behind a notice: whether it holds (0), changed (1), or cannot be checked (3)"
+    told = "run the sums behind a notice again: whether it holds (0), changed (1), or cannot be checked (3)"
     parser = subparsers.add_parser("verify", help=told, description=f"{told}. Its SQL runs as any ad-hoc SQL does.")
     parser.add_argument("file", metavar="NOTICE.json", help="a webhook's body, its data, or a flip of /api/flips; - is standard input")
     common.add_data(parser)
-    parser.add_argument("--format", choices=("table", "json"), default="table")
+    common.add_format(parser, "table", "json")
     parser.set_defaults(run=run)
 
 

@@ -31,9 +31,9 @@ def add(subparsers: Any) -> None:
         "--workers", type=_whole, metavar="N", help="workers of its own Ray (default: one a core); 0: no Ray, this process alone"
     )
     parser.add_argument("--once", action="store_true", help="one round that takes all there is as complete, then end")
-    parser.add_argument("--every", type=_above_zero, default=60.0, metavar="S", help="seconds from one round to the next (default 60)")
+    parser.add_argument("--every", type=_above_zero, default=60.0, metavar="SECONDS", help="from one round to the next (default: 60)")
     parser.add_argument(
-        "--metrics-port", type=int, metavar="N", help="answer /metrics and /healthz there, on [serve] host (default: no port)"
+        "--metrics-port", type=int, metavar="PORT", help="answer /metrics and /healthz there, on [serve] host (default: no port)"
     )
     parser.set_defaults(run=run)
 
