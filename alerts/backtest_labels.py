@@ -38,7 +38,7 @@ class Label(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return self.lever == one.lever and all(keys.get(name) == value for name, value in self.segment.items())
 
     def holds_at(self, moment: datetime) -> bool:
-        """Whether a moment lies within the labelled time."""
+        """Whether a moment lies within the labeled time."""
         return self.since <= moment and (self.until is None or moment < self.until)
 
 

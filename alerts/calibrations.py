@@ -9,7 +9,7 @@ from alerts.effects import Effect
 UNSCALED, UNCALIBRATED = "unscaled", "uncalibrated"
 MOST_SPREAD, MOST_NEIGHBORS = 1.2, 0.3  # those of `pipeline.inference.calibration`, which a test holds equal
 BLOCK_S = 300
-NO_SCALE = "how much its blocks vary by themselves is known after 48 comparisons, each of 100 requests of control and 5 minutes at least"
+NO_SCALE = "how much its blocks vary by themselves is known after 48 comparisons, each of 100 requests of control and 5 min at least"
 
 
 def is_unscaled(effect: Effect) -> bool:
@@ -37,4 +37,4 @@ def doubt(effect: Effect) -> tuple[str, str] | None:
     numbers = ", ".join(seen) or "splits of one arm found no scale that holds"
     minutes = BLOCK_S * (effect.blocks_together or 1) // 60
     mends = "`leverwatch calibrate` finds a scale that holds, or longer blocks"
-    return UNCALIBRATED, f"{wording.label(effect.metric)}: a day of contrasts of {minutes} minutes is uncalibrated: {numbers}; {mends}"
+    return UNCALIBRATED, f"{wording.label(effect.metric)}: a day of contrasts of {minutes} min is uncalibrated: {numbers}; {mends}"

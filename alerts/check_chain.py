@@ -72,9 +72,10 @@ def _kinds(policy: Policy) -> Iterator[Problem]:
 
 
 def _gates(policy: Policy) -> Iterator[Problem]:
+    given = sorted({gate.covers for gate in policy.gates})
     for covered in COVERED:
-        if not any(gate.covers == covered for gate in policy.gates):
-            yield "gates", f"takes a gate with covers = {covered!r}; got {sorted({gate.covers for gate in policy.gates})}"
+        if covered not in given:
+            yield "gates", f"takes a gate with covers = {covered!r}, got {', '.join(given) or 'none'}"
     seen: set[tuple[str, str]] = set()
     for number, gate in enumerate(policy.gates):
         fits = FITS.get(gate.covers, ())

@@ -1,6 +1,6 @@
 """The policies that are loaded in, rows of flips out that end what people were told by those that are gone, or went into the shadow.
 
-Who was told of a recommendation hears that it is over, whatever took away its policy: else it would stand for ever where it was sent to.
+Who was told of a recommendation hears that it is over, whatever took away its policy: else it would stand forever where it was sent to.
 """
 
 from __future__ import annotations

@@ -36,5 +36,5 @@ def judge(policy: Policy, effects: Effects, before: Standing, decided_at: dateti
 def stale(before: Standing, last_block: datetime, watermark: datetime) -> Judgment:
     """The verdict on a stream whose traffic stopped while others went on: frozen, in the state it had."""
     age = int((watermark - last_block).total_seconds() // 60)
-    reason = f"no block since {wording.utc(last_block)}, {age} minutes behind the newest data{wording.unconfirmed(before)}"
+    reason = f"no block since {wording.utc(last_block)}, {age} min behind the newest data{wording.unconfirmed(before)}"
     return Judgment("frozen", "hold", "stale", reason, before.state, before.state_since, 0)

@@ -64,7 +64,7 @@ def recovered(view: View, before: Standing, decided_at: datetime, stays: str) ->
     rested = decided_at - before.state_since >= timedelta(seconds=dwell_s)
     if streak >= needed and rested:
         return streak, ""
-    dwell = "" if rested else f", and it {stays} for {dwell_s / 60:.0f} minutes at least"
+    dwell = "" if rested else f", and it {stays} for {dwell_s / 60:.0f} min at least"
     return streak, f"good for {wording.blocks(streak)} of {needed}{dwell}"
 
 

@@ -42,7 +42,7 @@ def _waiting(view: View, before: Standing, decided_at: datetime) -> Judgment:
 def _dwelling(view: View, before: Standing, decided_at: datetime) -> Judgment:
     """No trigger holds: on after the dwell, once the numbers are of requests since it came back."""
     minutes, dwell_s = (decided_at - before.state_since).total_seconds() / 60, view.policy.dwell_s
-    trial = f"on probation for {minutes:.0f} of {dwell_s / 60:.0f} minutes"
+    trial = f"on probation for {minutes:.0f} of {dwell_s / 60:.0f} min"
     if view.lacks is not None and not _premises_tell(view):
         return view.stays(before, view.lacks[0], view.lacks[1], f"{view.lacks[2]}; {trial}")
     reason = keeping(view) if view.lacks is None else "; ".join(view.text(trigger) for trigger in view.premises())
@@ -50,7 +50,7 @@ def _dwelling(view: View, before: Standing, decided_at: datetime) -> Judgment:
         return view.stays(before, "insufficient", "probation", f"{reason}; {trial}, and still of requests from before it")
     if decided_at - before.state_since < timedelta(seconds=dwell_s):
         return Judgment("keep", "keep", "probation", f"{reason}; {trial}", before.state, before.state_since, 0, view.counts)
-    return Judgment("keep", "keep", "back", f"{reason}; no trigger for {minutes:.0f} minutes", "on", decided_at, 0, view.counts)
+    return Judgment("keep", "keep", "back", f"{reason}; no trigger for {minutes:.0f} min", "on", decided_at, 0, view.counts)
 
 
 def _premises_tell(view: View) -> bool:

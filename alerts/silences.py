@@ -105,7 +105,7 @@ def planned(asked: Asked, now: datetime, receivers: Iterable[str] = ()) -> Silen
     starts_at = max(_in_utc(asked.starts_at) or now, now)
     given = [name for name in ("ends_at", "for_s") if getattr(asked, name) is not None]
     if len(given) != 1:
-        msg = f"exactly one of ends_at and for_s is taken, got {' and '.join(given) or 'none'}"
+        msg = f"takes exactly one of ends_at and for_s, got {' and '.join(given) or 'none'}"
         raise SilenceError(msg)
     ends_at = _in_utc(asked.ends_at) or _after(starts_at, asked.for_s or 0.0)
     _check_times(starts_at, ends_at, now)

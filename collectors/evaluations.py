@@ -31,7 +31,7 @@ class EvaluationError(ValueError):
 
 
 class Evaluation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One quality score. `setting` is the lever's, `original` means unoptimised; `n` is how many items the score is over.
+    """One quality score. `setting` is the lever's, `original` means unoptimized; `n` is how many items the score is over.
 
     The same content is the same evaluation: `run_id`, `repeat` or `evaluated_at` tell repeats with one score apart.
     """

@@ -137,7 +137,7 @@ class LakeSink:
             began_s = self._clock_s()
             try:
                 self._store_told(batch)
-            except BaseException as error:  # whatever it is, nobody is to wait for ever
+            except BaseException as error:  # whatever it is, nobody is to wait forever
                 log.exception("a batch cannot be stored")
                 self._failed(batch, LakeError(f"{type(error).__name__}: {error}"))
 

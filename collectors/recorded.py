@@ -98,7 +98,7 @@ def _is_sound(signal: str, request: Any) -> bool:
 
 
 def _json_bodies(path: Path, content: bytes, chosen: Kind | None) -> Iterator[Body | NotLoadedError]:
-    """The bodies of neighbouring lines of one kind, kind by kind."""
+    """The bodies of neighboring lines of one kind, kind by kind."""
     for kind, group in itertools.groupby(_told(path, content, chosen), lambda told: told[0]):
         lines = (line for _, line in group)
         if kind is None:

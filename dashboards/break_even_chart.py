@@ -29,7 +29,7 @@ def figure(row: Mapping[str, Any], place: str) -> Figure:
     key, title = f"break-even-{row['key'].replace('_', '-')}", f"Gain along {named(row['key'])}, %"
     seen = [n for n, gain in enumerate(row["gains"] or []) if gain is not None]
     if not seen:
-        return Figure(key, title, f"Not available: no bucket has enough blocks in both arms yet ({row['note']}).")
+        return Figure(key, title, f"No data: no bucket has enough blocks in both arms yet ({row['note']}).")
     told = [_bucket(row, n) for n in range(seen[0], seen[-1] + 1)]
     drawing = filled(_spec(named(row["key"])), json.dumps({"rows": [_shown(one) for one in told], "zero": [{"y": 0}]}))
     numbers = [

@@ -128,7 +128,7 @@ def figures(compared: Compared, listed: Sequence[Row], waits: str) -> list[Figur
 def _distances(telling: Sequence[Row], compared: Compared, waits: str) -> Figure:
     title = "What differs most: share of requests that differ, %"
     if not telling:
-        return Figure("differences", title, f"Not available: {waits or 'nothing differs by more than chance'}.")
+        return Figure("differences", title, f"No data: {waits or 'nothing differs by more than chance'}.")
     shown = sorted(telling, key=lambda row: -row.difference)[:CHARTED]
     told = [row_charts.Row(row.condition, row.told["distance"], high=row.told["chance"]) for row in shown]
     numbers = [[row.key, row.condition, row.shares, row.distance, row.chance, row.counted] for row in shown]
@@ -143,12 +143,12 @@ def _means(telling: Sequence[Row], compared: Compared, waits: str) -> Figure:
     title = "Means: A less B, as a share of B, %"
     known = [(row, gap) for row in telling if (gap := _relative(row.told)) is not None]
     if not known:
-        return Figure("means", title, f"Not available: {waits or 'no number differs by more than chance'}.")
+        return Figure("means", title, f"No data: {waits or 'no number differs by more than chance'}.")
     shown = known[:CHARTED]
     told = [row_charts.Row(f"{row.key}: {_means_of(row)}", *gap) for row, gap in shown]
     numbers = [[row.key, row.gap, row.levels, row.counted] for row, _ in shown]
     label = f"{title}: " + "; ".join(f"{row.key} {theme.signed_percent(gap[0])}" for row, gap in shown[:5])
-    note = "Line: 95 % interval that holds at any look, blocks of 5 minutes as the unit. It describes and judges nothing."
+    note = "Line: 95 % interval that holds at any look, blocks of 5 min as the unit. It describes and judges nothing."
     columns = ["key", "means", "medians", "counted"]
     made = Figure("means", title, note, label, row_charts.whiskers(told, "difference of means, %"), columns, numbers)
     return _counted(made, [row for row, _ in shown], compared)

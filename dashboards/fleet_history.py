@@ -84,7 +84,7 @@ def figure(told: History, named: Sequence[str]) -> Figure:
     title = f"{told.metric.title} per replica, {unit.title or told.metric.unit}"
     lines = [line for line in lines if line.points]
     missing = told.metric.missing or "no request of these replicas has it"
-    note = f"Mean of every {theme.age(told.width.total_seconds())}." if lines else f"Not available: {missing}."
+    note = f"Mean of every {theme.age(told.width.total_seconds())}." if lines else f"No data: {missing}."
     made = charts.lines("history", title, lines, unit, note, told.period, told.width)
     n = sum(point[2] for line in lines if line.name != ALL for point in line.points)
     return replace(made, sql=told.sql, metric=told.metric, n=n if lines else None)

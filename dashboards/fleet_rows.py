@@ -36,7 +36,7 @@ NOT_HEARD: Row = {
 
 @dataclass(frozen=True)
 class Value:
-    """One number of a replica: as stored, and for reading. None is not available."""
+    """One number of a replica: as stored, and for reading. None is no data."""
 
     metric: Metric
     value: float | None

@@ -54,7 +54,7 @@ def holdings(rows: Sequence[Row], ages: Mapping[str, str], now: datetime) -> lis
     return [
         row
         | _seen(row | {"newest": _capped(row["newest"], now)}, now, oldest="oldest", newest="newest")
-        | {"size": theme.size(row["bytes"]), "stays": ages.get(row["relation"]) or ("for ever" if row["relation"] in ages else "–")}
+        | {"size": theme.size(row["bytes"]), "stays": ages.get(row["relation"]) or ("forever" if row["relation"] in ages else "–")}
         for row in rows
     ]
 

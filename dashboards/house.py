@@ -23,7 +23,7 @@ class House(Protocol):
         ...
 
     def ages(self) -> Mapping[str, str]:
-        """How long each relation stays, such as `90d`; empty is for ever."""
+        """How long each relation stays, such as `90d`; empty is forever."""
         ...
 
     def receivers(self) -> Sequence[Mapping[str, Any]]:

@@ -21,12 +21,12 @@ WINDOW = timedelta(hours=2)
 def figure(book: Mapping[str, Any] | None, lever: str, row: Row) -> Figure:
     """The change of each phase, of the rest and of the whole, in the segment of a row."""
     if book is None:
-        return Figure("budget", TITLE, "Not available: no policy of this lever has judged anything yet.")
+        return Figure("budget", TITLE, "No data: no policy of this lever has judged anything yet.")
     asked = {"lever": lever, "metric": "e2e_s", "segment": row.segment, "since": book["until"] - WINDOW, "until": book["until"]}
     sql = Sql(files.question("page_lever_sums"), asked)
     rows = [one for one in book["rows"] if _is_seconds(one)]
     if not rows:
-        return Figure("budget", TITLE, f"Not available: {book['said']}.", sql=sql)
+        return Figure("budget", TITLE, f"No data: {book['said']}.", sql=sql)
     told = [row_charts.Row(_named(one), one["change"], css=_css(one)) for one in rows]
     label, effect = f"{TITLE} in {row.title}: {book['said']}", row.effect
     return Figure(

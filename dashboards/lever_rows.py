@@ -129,7 +129,7 @@ def figure(listed: Sequence[Row], lever: str, metric: Metric) -> Figure:
     known = [row for row in listed if row.gain is not None and row.effect is not None]
     if not known:
         why = next((row.lacks for row in listed if row.lacks), "no effect of this lever is known yet")
-        return Figure("effects", words, f"Not available: {why}.")
+        return Figure("effects", words, f"No data: {why}.")
     told = [_drawn(row) for row in known]
     note = "Above 0 the lever helps. Line: 95 % interval that holds at any look. Newest closed blocks of each segment."
     note += f" The {row_charts.MOST_ROWS} worst of {len(known)} are drawn." if len(known) > row_charts.MOST_ROWS else ""

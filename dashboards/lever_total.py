@@ -25,12 +25,12 @@ def figure(row: Mapping[str, Any] | None, why: str, metric: Metric) -> Figure:
     """The standardized gain with its interval, the pooled one, each segment's; `why` says why there is no such row."""
     named = TITLE.format(metric.title)
     if row is None:
-        return Figure("total", named, f"Not available: {why}.", metric=metric)
+        return Figure("total", named, f"No data: {why}.", metric=metric)
     asked = {"lever": row["lever"], "metric": _summed(metric.name), "since": row["since"], "until": row["until"], "segment": None}
     sql = Sql(files.question("page_lever_sums"), asked)
     strata = [(name, gain) for name, gain in zip(row["strata_segments"], row["strata_gains"], strict=True) if gain is not None]
     if row["gain"] is None and not strata:
-        return Figure("total", named, f"Not available: {row['note'] or 'no stratum has both arms'}.", sql=sql, metric=metric)
+        return Figure("total", named, f"No data: {row['note'] or 'no stratum has both arms'}.", sql=sql, metric=metric)
     strata.sort(key=lambda one: one[1])
     told = [
         row_charts.Row(STANDARDIZED, row["gain"], row["gain_low"], row["gain_high"], row_charts.css(row["gain_low"], row["gain_high"])),

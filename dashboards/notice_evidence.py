@@ -87,7 +87,7 @@ def _row(effect: Mapping[str, Any]) -> Evidence:
         metric.title if metric else effect["metric"],
         theme.shown(effect.get("treated"), unit),
         theme.shown(effect.get("control"), unit),
-        "not available" if gain is None else theme.signed_percent(gain),
+        "no data" if gain is None else theme.signed_percent(gain),
         "" if low is None or high is None else f"{theme.signed_percent(low)} to {theme.signed_percent(high)}",
         ", ".join(f"{theme.count(n)} {arm}" for arm, n in counts),
         theme.count(effect.get("blocks")),

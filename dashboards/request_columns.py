@@ -82,7 +82,7 @@ def _column(name: str, request: Row, company: Row, words: Row, sources: Row, rem
         what=words.get(name, ""),
         unit=unit,
         value=value,
-        text=shown(value, unit) or EMPTY.get(name, "") if is_there else "not available",
+        text=shown(value, unit) or EMPTY.get(name, "") if is_there else "no data",
         source=sources.get(name, "") if is_there else "",
         usual="" if usual is None else shown(usual, unit),
         of_usual=ratio,

@@ -104,7 +104,7 @@ def _gain(effects: Sequence[Mapping[str, Any]], turns: Sequence[Mark], shared: _
     if not known:
         said = next((row["note"] for row in reversed(effects) if row["note"]), None)
         missing = f"no control arm: mark some replicas leverwatch.arm.{shared.lever} = control"
-        return Figure("gain", title, f"Not available: {said or missing}.".replace("<lever>", shared.lever), metric=metric)
+        return Figure("gain", title, f"No data: {said or missing}.".replace("<lever>", shared.lever), metric=metric)
     last = known[-1]
     note = (
         f"Above 0 the lever helps. Band: 95 % interval. Newest: {last['blocks']} blocks, "
@@ -206,7 +206,7 @@ def _ratio(numerator: Any, denominator: Any) -> float | None:
 def _note(series: Sequence[Series], shared: _Shared, metric: str | None) -> str:
     """What stands behind the lines; where there is no point, why."""
     if not any(line.points for line in series):
-        return NO_REQUESTS if metric is None else f"Not available: {by_name()[metric].missing or 'no request of this segment has it'}."
+        return NO_REQUESTS if metric is None else f"No data: {by_name()[metric].missing or 'no request of this segment has it'}."
     counts = {"" if line.is_shared else line.name: sum(n for _, _, n in line.points) for line in series}
     said = f"{', '.join(f'{theme.count(n)} {name}' for name, n in counts.items())}. " if len(counts) > 1 else ""
     return f"{said}One point every {shared.words}. {shared.newest}".strip()

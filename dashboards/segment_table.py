@@ -35,7 +35,7 @@ _TAGS = ("p50", "p95", "p99")
 
 @dataclass(frozen=True)
 class Value:
-    """A metric of a set of requests: the stored value, its words, its percentiles, and what stands behind it. None is not available."""
+    """A metric of a set of requests: the stored value, its words, its percentiles, and what stands behind it. None is no data."""
 
     value: float | None
     text: str

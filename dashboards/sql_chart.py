@@ -96,7 +96,7 @@ def figure(result: SqlResult, chosen: Drawing, title: str, unit: str = "") -> Fi
         held = held.filter(_in_time(held[name]))
     drawn = held.head(MOST_ROWS)
     if drawn.is_empty():
-        return Figure(KEY, title, "Not available: no row has both a value to draw and a place for it.")
+        return Figure(KEY, title, "No data: no row has both a value to draw and a place for it.")
     rows = [_row(*values) for values in zip(*(drawn[name].to_list() for name in _places(chosen)), strict=True)]
     notes = [
         f"{len(shown) - len(held):,} rows without a value, or beyond the years that can be drawn, are not drawn."

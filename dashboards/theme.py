@@ -93,7 +93,7 @@ def badge(verdict: str, reason_code: str) -> tuple[str, str, str]:
 def shown(value: float | None, unit: str) -> str:
     """A stored value in display units: seconds as ms, ratios as %, bytes per second as GB/s; three digits."""
     if value is None:
-        return "not available"
+        return "no data"
     if unit in ("s", "s/token"):
         per = "/token" if unit == "s/token" else ""
         return f"{_digits(value * 1000)}{_SPACE}ms{per}" if abs(value) < 1 else f"{_digits(value)}{_SPACE}s{per}"

@@ -25,7 +25,7 @@ _MARKS = {"off_recommended": theme.BAD, "on": theme.GOOD}
 def figure(marks: Sequence[Mapping[str, Any]], within: Period) -> Figure:
     """A row of settings per scope, in it a mark at each flip and deploy there; `marks` are rows of `page_lever_marks`, the oldest first."""
     if not marks:
-        return Figure("time-line", TITLE, "Not available: no setting, flip or deploy is known of this lever in this period.")
+        return Figure("time-line", TITLE, "No data: no setting, flip or deploy is known of this lever in this period.")
     scopes = list(dict.fromkeys(mark["scope"] for mark in marks if mark["kind"] == "setting"))[:MOST_SCOPES]
     settings = _settings(marks, within)
     turns = [turn for mark in marks if mark["kind"] != "setting" and mark["noted_at"] >= within.since for turn in _turns(mark, scopes)]

@@ -13,8 +13,8 @@ from queries import files
 
 RECENT = timedelta(minutes=15)
 WINDOW_BLOCKS = 24
-WAITS = "A block is 5 minutes of traffic. It is judged once the data is 2 minutes past its end."
-SHOWS_AFTER = f"Judged over the last {WINDOW_BLOCKS} blocks of 5 minutes, so a change shows after one to two hours."
+WAITS = "A block is 5 min of traffic. It is judged once the data is 2 min past its end."
+SHOWS_AFTER = f"Judged over the last {WINDOW_BLOCKS} blocks of 5 min, so a change shows after one to two hours."
 
 
 @dataclass(frozen=True)

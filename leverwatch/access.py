@@ -127,7 +127,7 @@ def bearer(header: str) -> str:
 def _text(where: str, source: Token, environment: Mapping[str, str]) -> str:
     named = [key for key in ("token", "token_file", "token_env") if getattr(source, key)]
     if len(named) != 1:
-        msg = f"{where} takes exactly one of token, token_file and token_env; {' and '.join(named) or 'none'} came"
+        msg = f"{where} takes exactly one of token, token_file and token_env, got {' and '.join(named) or 'none'}"
         raise AccessError(msg)
     token = source.token or (_file(where, source.token_file) if source.token_file else environment.get(source.token_env, ""))
     token = token.strip()

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse
-from prometheus_client.core import GaugeMetricFamily, SummaryMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
 import collectors.api
@@ -74,9 +74,8 @@ def families(sink: LakeSink, refused: Refused, receiving: Receiving, observer: O
     rounds.add_metric(["read"], stored.rounds, stored.read_s)
     rounds.add_metric(["commit"], stored.rounds, stored.commit_s)
     yield rounds
-    yield gauge(
-        "leverwatch_collect_failed_rounds", "Rounds whose bodies could not be stored and were refused for later.", stored.failed_rounds
-    )
+    says = "Rounds whose bodies could not be stored and were refused for later."
+    yield CounterMetricFamily("leverwatch_collect_failed_rounds", says, value=stored.failed_rounds)
     is_failing = bool(sink.problem) or not sink.is_writing
     yield gauge("leverwatch_collect_failing", "1 while the newest round could not be stored.", float(is_failing))
     yield gauge("leverwatch_collect_waiting_bytes", "Bytes received and not stored yet; none of them is acknowledged.", sink.waiting_bytes)

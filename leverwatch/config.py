@@ -60,10 +60,10 @@ class Serve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SqlConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of ad-hoc SQL. An answer has at most 2,000,000 values, rows times columns, whatever is set."""
 
-    limit_rows: Annotated[int, says("the most rows of an answer, unless a question asks for more")] = 10_000
-    limit_s: Annotated[float, says("seconds after which a question is stopped, unless it asks for more")] = 10.0
-    most_s: Annotated[float, says("the most seconds that a question may ask for")] = 60.0
-    limit_bytes: Annotated[int, says("bytes of memory that a question may take")] = 1024 * 1024 * 1024
+    limit_rows: Annotated[int, says("the most rows of an answer, unless a statement asks for more")] = 10_000
+    limit_s: Annotated[float, says("seconds after which a statement is stopped, unless it asks for more")] = 10.0
+    most_s: Annotated[float, says("the most seconds that a statement may ask for")] = 60.0
+    limit_bytes: Annotated[int, says("bytes of memory that a statement may take")] = 1024 * 1024 * 1024
 
 
 class Alerts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

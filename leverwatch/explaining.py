@@ -19,7 +19,7 @@ MOST_ROWS = 300_000
 UNFIT = {
     "memory_limit": "no interval: it takes more memory than [sql] limit_bytes",
     "time_limit": "no interval: it takes longer than [sql] limit_s",
-    "too_large": "no interval: the period has too many blocks of 5 minutes",
+    "too_large": "no interval: the period has too many blocks of 5 min",
 }
 """What a sandbox's limit on the sums by block means to who asks: the ranking stands without them."""
 EVERY_KEY = 40

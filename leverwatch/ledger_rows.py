@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
 from leverwatch.engine_room import EngineRoom
@@ -52,13 +51,10 @@ def ledger_sums(room: EngineRoom) -> dict[str, dict[str, int]]:
     }
 
 
-def item_families(rows: list[dict[str, Any]]) -> Iterator[Family]:
-    """The ledger as families of Prometheus: spans as they have always been named, and the items of every signal."""
-    spans = CounterMetricFamily("leverwatch_spans", "Spans by what became of them.", labels=["outcome"])
-    for outcome in ("stored", "duplicate", "rejected"):
-        spans.add_metric([outcome], sum(row[outcome] for row in rows if row["signal"] == "traces"))
+def item_family(rows: list[dict[str, Any]]) -> Family:
+    """The ledger as a family of Prometheus: the items of every signal."""
     items = GaugeMetricFamily("leverwatch_items", "Items of every signal by what became of them.", labels=["signal", "outcome"])
     for signal in sorted({row["signal"] for row in rows}):
         for outcome in OUTCOMES:
             items.add_metric([signal, outcome], sum(row[outcome] for row in rows if row["signal"] == signal))
-    yield from (spans, items)
+    return items

@@ -45,7 +45,7 @@ def from_requests(
             raise report.ReportError(msg)
         question = report.report(asked, store.frame("select * from requests limit 0").columns, by, since, until, where)
         frame = _sandboxed(sandbox, question)
-    return _labelled(frame, asked[len(chosen) :]) if any(metric.kind == "label" for metric in chosen) else frame
+    return _labeled(frame, asked[len(chosen) :]) if any(metric.kind == "label" for metric in chosen) else frame
 
 
 def _sandboxed(sandbox: Sandbox, question: report.Question) -> pl.DataFrame:
@@ -64,7 +64,7 @@ def _inputs_of_labels(chosen: Sequence[metrics.Metric], by: Sequence[str]) -> li
     return [metrics.by_name()[name] for name in bottleneck.INPUTS if name not in asked]
 
 
-def _labelled(frame: pl.DataFrame, unasked: Sequence[metrics.Metric]) -> pl.DataFrame:
+def _labeled(frame: pl.DataFrame, unasked: Sequence[metrics.Metric]) -> pl.DataFrame:
     named = bottleneck.with_bottleneck(frame)
     hidden = [f"{metric.name}{said}" for metric in unasked for said in ("", "_n", "_coverage", "_provenance")]
     return named.drop(hidden)

@@ -16,7 +16,7 @@ _MIB, _GIB = 1024 * 1024, 1024 * 1024 * 1024
 
 
 class Retention(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long data stays. Ages are hours or days such as `36h`, `90d`; `""` is for ever. A size of 0 is no bound."""
+    """How long data stays. Ages are hours or days such as `36h`, `90d`; `""` is forever. A size of 0 is no bound."""
 
     spans_max_age: Annotated[str, says("raw spans; at least 24h, within which a span that is sent again is told from a new one")] = "3d"
     spans_max_bytes: Annotated[int, says("bytes of sealed spans; those of the last 24 hours stay whatever their size")] = 0
@@ -56,7 +56,7 @@ def age(key: str, text: str) -> timedelta | None:
         return None
     found = re.fullmatch(r"([1-9]\d{0,5})([hd])", text.strip())
     if not found:
-        msg = f'{key} = {text!r}: hours or days such as "36h" or "90d" are taken, or "" for ever'
+        msg = f'{key} = {text!r}: hours or days such as "36h" or "90d" are taken, or "" for no end'
         raise ValueError(msg)
     return int(found[1]) * _AGES[found[2]]
 

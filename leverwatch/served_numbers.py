@@ -13,7 +13,7 @@ from leverwatch.core_numbers import CoreNumbers
 from leverwatch.engine_room import EngineRoom
 from leverwatch.kafka_numbers import kafka_families
 from leverwatch.lake_room import LakeRoom
-from leverwatch.ledger_rows import item_families, ledger_rows
+from leverwatch.ledger_rows import item_family, ledger_rows
 from leverwatch.observe.house_numbers import HouseNumbers, process_families, warning_family
 from leverwatch.observe.store_numbers import StoreNumbers, lake_families
 from leverwatch.prometheus_page import gauge
@@ -34,7 +34,7 @@ class ServedNumbers:
     def families(self) -> Iterator[Family]:
         """Everything."""
         room, observer, now = self._room, self._worker.observer, self._room.clock()
-        yield from item_families(ledger_rows(room, None))
+        yield item_family(ledger_rows(room, None))
         yield from self._of_ingest()
         yield from observer.jobs.families()
         yield gauge("leverwatch_jobs_failing", "Jobs that fail and are tried again.", len(self._worker.errors))

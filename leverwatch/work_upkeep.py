@@ -62,5 +62,5 @@ def old(work: Work, lake: Lake, limits: Mapping[str, timedelta | None], now: dat
 
 
 def limits(retention: Retention) -> dict[str, timedelta | None]:
-    """How long the rows of each table stay; None is for ever."""
+    """How long the rows of each table stay; None is forever."""
     return {table: age(key, getattr(retention, key)) if key else None for table, key in AGES.items()}

@@ -53,7 +53,7 @@ class Round:
 
     def told(self) -> str:
         """In one line."""
-        failed = f", {len(self.failed)} tasks failed: {next(iter(self.failed.items()))}" if self.failed else ""
+        failed = f", {len(self.failed)} tasks failed: {': '.join(next(iter(self.failed.items())))}" if self.failed else ""
         return (
             f"{len(self.plan.hours)} hours, {self.requests:,} requests, {self.blocks} blocks compared, {self.effects:,} effects; "
             f"{self.tasks} tasks took {self.tasks_cpu_s:.1f} s of processor time, driving them {self.driver_cpu_s:.1f} s{failed}"

@@ -27,7 +27,7 @@ def one(name: str, firing: str, quiet: str, at_m: int = 30) -> Case:
 TAKEN = 'leverwatch_exports_total{signal="traces",outcome="taken"}'
 ANSWERED = 'leverwatch_http_requests_total{route="/",method="GET",status="2xx"}'
 BROKEN = 'leverwatch_http_requests_total{route="/",method="GET",status="5xx"}'
-FLOOR, FREE = "leverwatch_disk_floor_bytes", "leverwatch_disk_free_bytes"
+LEAST, FREE = "leverwatch_disk_min_free_bytes", "leverwatch_disk_free_bytes"
 BACKLOG, LIMIT = "leverwatch_spool_backlog_bytes", "leverwatch_spool_limit_bytes"
 ACK = 'leverwatch_export_ack_seconds_bucket{signal="traces",le="%s"}'
 CALL = 'leverwatch_http_request_seconds_bucket{route="/",le="%s"}'
@@ -51,7 +51,7 @@ CASES: dict[str, Case] = {
     ),
     "LeverwatchBacklogGrows": Case({BACKLOG: "0+20x40", LIMIT: "500x40"}, {BACKLOG: "10x40", LIMIT: "500x40"}),
     "LeverwatchBacklogOld": one("leverwatch_spool_oldest_age_seconds", "0+60x40", "2x40"),
-    "LeverwatchDiskFills": Case({FLOOR: "100x500", FREE: "1000-2x500"}, {FLOOR: "100x500", FREE: "1000x500"}, 400),
+    "LeverwatchDiskFills": Case({LEAST: "100x500", FREE: "1000-2x500"}, {LEAST: "100x500", FREE: "1000x500"}, 400),
     "LeverwatchBodiesSetAside": one('leverwatch_folder_bytes{what="set_aside"}', "0x10 500x40", "500x60", 40),
     "LeverwatchQuarantineSurges": one('leverwatch_quarantined{column="ttft_s"}', "0+10x60", "500x60", 50),
     "LeverwatchJobFails": one('leverwatch_job_failing{name="load"}', "1x40", "0x40"),

@@ -33,7 +33,7 @@ def test_an_uncalibrated_stream_decides_nothing_and_keeps_its_state(state: str) 
     found = judge(POLICY, {"net_itl_s": HARMED}, Standing(state, UNTIL - timedelta(hours=5)), UNTIL)  # type: ignore[arg-type]
     assert (found.verdict, found.action, found.reason_code, found.state) == ("insufficient", "hold", "uncalibrated", state)
     assert found.reason.startswith(
-        "net ITL: a day of contrasts of 10 minutes is uncalibrated: spread 1.34 of at most 1.2, neighbors' correlation 0.41 of at most "
+        "net ITL: a day of contrasts of 10 min is uncalibrated: spread 1.34 of at most 1.2, neighbors' correlation 0.41 of at most "
         "0.3; `leverwatch calibrate` finds a scale that holds, or longer blocks"
     )
 

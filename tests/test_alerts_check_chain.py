@@ -134,7 +134,7 @@ def test_two_policies_may_be_on_one_lever_and_metric() -> None:
             "gates[4].is: takes 'above', because lower is better",
         ),
         ('covers = "memory"', 'covers = "memroy"', "gates[2].covers: "),
-        ('covers = "memory"', 'covers = "throughput"', "gates: takes a gate with covers = 'memory'; got ['cost', 'errors'"),
+        ('covers = "memory"', 'covers = "throughput"', "gates: takes a gate with covers = 'memory', got cost, errors"),
         (
             'metric = "kv_usage"',
             'metric = "evicted_tokens_per_request"',

@@ -242,7 +242,7 @@ def test_a_recommendation_stands_for_an_hour_at_least() -> None:
     off_at = said[2].state_since
     back = next(judgment for judgment in said[3:] if judgment.state == "on")
     assert back.state_since - off_at == timedelta(hours=1)
-    assert "stays off for 60 minutes at least" in said[10].reason
+    assert "stays off for 60 min at least" in said[10].reason
 
 
 def test_missing_data_does_not_take_a_recommendation_back() -> None:
@@ -278,7 +278,7 @@ def test_a_minimum_gain_disables_what_helps_too_little() -> None:
 def test_a_stream_whose_traffic_stopped_is_frozen_in_its_state() -> None:
     said = stale(Standing("off_recommended", T0), T0, T0 + timedelta(hours=2))
     assert (said.verdict, said.state, said.reason_code) == ("frozen", "off_recommended", "stale")
-    assert said.reason == "no block since 2026-03-04T00:00:00Z, 120 minutes behind the newest data"
+    assert said.reason == "no block since 2026-03-04T00:00:00Z, 120 min behind the newest data"
 
 
 def test_every_kind_of_trigger_has_a_name() -> None:

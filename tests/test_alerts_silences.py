@@ -53,7 +53,7 @@ def test_all_that_is_named_has_to_match(matchers: dict[str, Any], expected: bool
         ({"segment": {"modle": "m"}, "for_s": 60.0}, "segment key 'modle' is unknown"),
         ({"segment": {"mod*": "m"}, "for_s": 60.0}, "segment key 'mod[*]' is unknown"),
         ({"lever": "*", "starts_at": datetime.max.replace(tzinfo=UTC), "for_s": 60.0}, "a time after its start"),
-        ({"lever": "*"}, "exactly one of ends_at and for_s is taken, got none"),
+        ({"lever": "*"}, "takes exactly one of ends_at and for_s, got none"),
         ({"lever": "*", "for_s": 60.0, "ends_at": NOW + HOUR}, "got ends_at and for_s"),
         ({"lever": "*", "ends_at": NOW - HOUR}, "a time after its start"),
         ({"lever": "*", "for_s": 31 * 86_400.0}, "at most 30 days"),

@@ -89,13 +89,13 @@ def test_a_bucket_without_requests_of_two_tokens_is_no_point_not_zero() -> None:
 def test_what_is_missing_says_why() -> None:
     figures = {figure.key: figure for figure in segment_charts.figures([_bucket(None, n=3)], [], [], HALF, DAY)}
     assert figures["acceptance"].drawing is None
-    assert figures["acceptance"].note == "Not available: no engine puts draft acceptance on its span; a response tap brings it."
+    assert figures["acceptance"].note == "No data: no engine puts draft acceptance on its span; a response tap brings it."
     assert figures["gain"].note.endswith("no control arm: mark some replicas leverwatch.arm.speculation = control.")
 
 
 def test_the_note_of_an_effect_without_a_gain_is_shown() -> None:
     effect = {"until": START, "gain": None, "note": "fewer than 3 blocks"}
-    assert segment_charts.figures([], [effect], [], HALF, DAY)[0].note == "Not available: fewer than 3 blocks."
+    assert segment_charts.figures([], [effect], [], HALF, DAY)[0].note == "No data: fewer than 3 blocks."
 
 
 def test_a_line_is_broken_where_a_bucket_is_missing() -> None:

@@ -43,7 +43,7 @@ def test_the_first_thing_said_is_which_lever_stopped_paying_where(html: str) -> 
     assert text.index("stopped paying in") < text.index("Levers by segment")
     assert "gain -15 % (-20..-10 %)" in text
     assert "Not judged: 2 streams (" in text
-    assert "Judged over the last 24 blocks of 5 minutes" in text
+    assert "Judged over the last 24 blocks of 5 min" in text
 
 
 def test_the_banner_leads_to_its_notice_to_the_steps_and_to_a_silence(html: str) -> None:
@@ -108,7 +108,7 @@ def test_an_empty_store_says_what_to_do(tmp_path: Path) -> None:
     text = _text(overview.draw(Asked(StoreReader(store), {}, NOW)))
     store.close()
     assert "nothing has arrived yet: send OTLP traces to the addresses that leverwatch serve printed" in text
-    assert "A block is 5 minutes of traffic. It is judged once the data is 2 minutes past its end." in text
+    assert "A block is 5 min of traffic. It is judged once the data is 2 min past its end." in text
     assert "No segment has been judged yet" in text
     assert "No request began in this period." in text
 

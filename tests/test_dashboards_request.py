@@ -73,7 +73,7 @@ def test_a_strangers_attributes_are_text_and_long_ones_are_cut(store: Store) -> 
 
 def test_every_column_is_shown_with_its_source_or_with_what_brings_it(store: Store) -> None:
     page = drawn(store, id=ID)
-    assert "not available: turn it on in vllm" in page
+    assert "no data: turn it on in vllm" in page
     assert ">span</td>" in page
 
 
@@ -88,7 +88,7 @@ def test_a_value_of_twice_the_median_is_marked(store: Store) -> None:
     found = {one.name: one for listed in columns(row, {"ttft_s": row["ttft_s"] / 2, "e2e_s": row["e2e_s"]}, {}).values() for one in listed}
     assert found["ttft_s"].is_far
     assert not found["e2e_s"].is_far
-    assert found["queue_s"].text == "not available"
+    assert found["queue_s"].text == "no data"
 
 
 def test_the_examples_are_the_slowest_the_failed_and_the_median(store: Store) -> None:

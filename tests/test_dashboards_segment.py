@@ -93,7 +93,7 @@ def test_the_most_urgent_segment_is_drawn_unasked(html: str) -> None:
     assert "<h1>llama-3.3-70b · h100 · tp8 · 512-2047 tokens in · temperature 0.8-1.2</h1>" in html
     assert "Speculation: stopped paying" in text
     assert "gain -15 % (-20..-10 %)" in text
-    assert "Judged over the last 24 blocks of 5 minutes, so a change shows after one to two hours." in text
+    assert "Judged over the last 24 blocks of 5 min, so a change shows after one to two hours." in text
 
 
 def test_each_column_names_the_time_that_it_is_of(html: str) -> None:
@@ -147,7 +147,7 @@ def test_the_url_chooses_the_segment_and_the_period(reader: StoreReader) -> None
     assert "<h1>qwen3-32b · h200 · tp4 · 2048-8191 tokens in · temperature 0.3-0.8</h1>" in html
     assert 'aria-current="true">6h</a>' in html
     assert "no data: no engine puts draft acceptance on its span; a response tap brings it" in html
-    assert "Not available: no control arm." in html
+    assert "No data: no control arm." in html
     assert "of any temperature: requests without an arm are not kept apart by it" in html
 
 

@@ -75,6 +75,6 @@ def test_a_question_is_kept_under_a_name(page: Page, address: str) -> None:
     page.locator("#save [name='name']").fill("seven")
     page.locator("#save [name='title']").fill("Seven")
     page.locator("#save button").click()
-    expect(page.locator("#saved")).to_have_text("Kept as seven, version 1.", timeout=PATIENT_MS)
+    expect(page.locator("#saved")).to_have_text("Saved as seven, version 1.", timeout=PATIENT_MS)
     page.goto(f"{address}/sql?question=seven")
     expect(page.locator("table.answer td")).to_have_text("7")

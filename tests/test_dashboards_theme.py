@@ -22,7 +22,7 @@ SPACE = "\N{NO-BREAK SPACE}"
         (28.57e9, "bytes/s", "28.6 GB/s"),
         (2.083, "tokens/step", "2.08 tokens/step"),
         (12345.0, "requests", "12,345 requests"),
-        (None, "ratio", "not available"),
+        (None, "ratio", "no data"),
     ],
 )
 def test_values_are_shown_in_display_units(value: float | None, unit: str, text: str) -> None:

@@ -153,7 +153,7 @@ def test_an_unknown_scenario_is_answered_with_the_nearest() -> None:
         ('name = "a"', 'name = "a/\\"b"', r"pools\[0\].name: 'a/\"b': letters, digits"),
         ('lever = "speculation"\n[pools', 'lever = "speculations"\n[pools', r"pools\[0\].lever: 'speculations' is unknown; known: "),
         ('question = "net_itl_gain"', 'question = "net_itl_gains"', r"truth\[0\].question: 'net_itl_gains' is unknown; known: "),
-        ('segment = { model = "m" }', 'segment = { "1=1 or model" = "m" }', r"truth\[0\].segment: '1=1 or model' is unknown; known: model, "),
+        ('segment = { model = "m" }', 'segment = { "1=1 or model" = "m" }', r"truth\[0\].segment: '1=1 or model' is unknown; known: "),
         ('segment = { model = "m" }', 'segment = { model = "n" }', r"truth\[0\].segment.model: 'n' is unknown; known: m"),
         ("[[traffic]]", '[[traffic]]\ntenants = 5000', r"Expected `int` <= 4096 - at `\$.traffic\[0\].tenants`"),
     ],

@@ -226,4 +226,4 @@ def test_commands_reach_a_running_server_through_its_folder(shared: Running) -> 
 def test_health_says_that_it_is_ready(shared: Running) -> None:
     assert httpx.get(f"{shared.addresses['url']}/healthz").json() == {"status": "ok"}
     assert httpx.get(f"{shared.addresses['url']}/readyz").json()["status"] == "ok"
-    assert "leverwatch_spans_total" in httpx.get(f"{shared.addresses['url']}/metrics").text
+    assert "leverwatch_items" in httpx.get(f"{shared.addresses['url']}/metrics").text

@@ -208,5 +208,5 @@ document.getElementById("save")?.addEventListener("submit", async (event) => {
   const body = JSON.stringify({ ...fields, sql: text.value, params });
   const answer = await fetch("api/questions", { method: "POST", headers: { "content-type": "application/json" }, body }).catch(() => null);
   const told = answer ? await answer.json().catch(() => ({})) : {};
-  saved.textContent = answer?.ok ? `Kept as ${told.name}, version ${told.version}.` : told.error?.message ?? "The server did not answer; try again.";
+  saved.textContent = answer?.ok ? `Saved as ${told.name}, version ${told.version}.` : told.error?.message ?? "The server did not answer; try again.";
 });

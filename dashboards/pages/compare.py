@@ -105,7 +105,7 @@ def _sizes(listed: list[Row]) -> str:
     if not listed:
         return ""
     told = listed[0].told
-    blocks = f"in {told['blocks']} blocks of 5 minutes"
+    blocks = f"in {told['blocks']} blocks of 5 min"
     said = f"A holds {theme.count(told['requests_a'])} requests, B {theme.count(told['requests_b'])}, {blocks}"
     said += "; of the larger ones 100,000 are looked at" if told["sampled"] else ""
     return f"{said}. {told['times'][0].upper()}{told['times'][1:]}." if told["times"] else f"{said}."

@@ -105,7 +105,7 @@ def _examples(asked: Asked, chosen: Choice) -> dict[str, list[dict[str, Any]]]:
 
 def _kept(ages: Mapping[str, str]) -> str:
     """How long requests and spans stay, in words."""
-    said = [f"{name} stay {ages[name] or 'for ever'}" for name in ("requests", "spans") if name in ages]
+    said = [f"{name} stay {ages[name] or 'forever'}" for name in ("requests", "spans") if name in ages]
     return ", ".join(said) or "requests and spans stay as long as [retention] says"
 
 

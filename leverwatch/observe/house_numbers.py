@@ -35,8 +35,8 @@ class HouseNumbers:
             self._weighed, self._next_s = self._bytes(), time.monotonic() + WEIGHED_S
         says = "Bytes of the data folder: `database` is the file; of relations their parts, and their estimated share of the file."
         yield levels("leverwatch_folder_bytes", says, ("what",), self._weighed.items())
-        floor = float(self.room.config.retention.min_free_bytes)
-        yield levels("leverwatch_disk_floor_bytes", "Free bytes below which exports are refused; 0 is no bound.", (), [((), floor)])
+        least = float(self.room.config.retention.min_free_bytes)
+        yield levels("leverwatch_disk_min_free_bytes", "Free bytes below which exports are refused; 0 is no bound.", (), [((), least)])
         limit = float(self.room.config.store.limit_backlog_bytes)
         yield levels("leverwatch_spool_limit_bytes", "Bytes that may wait to be loaded before exports are refused.", (), [((), limit)])
         says = "Statements of ad-hoc SQL: answered, or why not; time_limit, memory_limit and crashed ended a child process."

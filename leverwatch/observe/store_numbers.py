@@ -47,12 +47,12 @@ class StoreNumbers:
             judged.add_metric([], until.timestamp())
         yield judged
         flips = self._store.unchanged_rows("flips", files.question("scrape_flips"))
-        labelled = {(bounded(row["policy"]), row["lever"], row["state_after"]): row for row in flips}
+        labeled = {(bounded(row["policy"]), row["lever"], row["state_after"]): row for row in flips}
         labels = ("policy", "lever", "state")
         says = "Flips that the store holds, by the state that streams flipped to."
-        yield levels("leverwatch_flips", says, labels, ((key, row["flips"]) for key, row in labelled.items()))
+        yield levels("leverwatch_flips", says, labels, ((key, row["flips"]) for key, row in labeled.items()))
         says = "When the newest flip was decided, in seconds since 1970 of event time."
-        newest = ((key, row["decided_at"].timestamp()) for key, row in labelled.items())
+        newest = ((key, row["decided_at"].timestamp()) for key, row in labeled.items())
         yield levels("leverwatch_newest_flip_timestamp_seconds", says, labels, newest)
 
     def _of_notices(self) -> Iterator[Family]:

@@ -21,7 +21,7 @@ create table samples_hot (
 );
 create view samples as select * from samples_hot;
 
--- One row per quality score. `setting` is the lever's, `original` means unoptimised. `evaluation_id` is made from what was sent.
+-- One row per quality score. `setting` is the lever's, `original` means unoptimized. `evaluation_id` is made from what was sent.
 create table evaluations (
     evaluated_at timestamptz not null,
     suite varchar not null,
