@@ -20,7 +20,6 @@ BLOCKS_AT_ONCE = 72
 LIMIT_REQUESTS = 50_000  # of a block, on average: of a busier one its end is read
 ENOUGH, STREAK = 20, 3  # requests in which one block tells; with fewer it takes so many blocks in a row
 OFF, OFF_SHARE, OFF_STREAK = "off", 0.005, 6  # a lever may be tried on few percent of the requests for long
-SCOPE_KEYS = ("model", "hardware", "topology")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME = pl.Datetime("us", "UTC")
 _IN_USE = {"lever": pl.String(), "scope": pl.String(), "setting": pl.String(), "since": _TIME, "is_change": pl.Boolean()}

@@ -13,7 +13,6 @@ from collectors.wire_fields import Buffer
 Table = Any  # a two-dimensional int64 array
 Ints = Any  # a one-dimensional int64 array
 
-INT_BYTES = 20  # the longest text of a whole number, and of a truth value
 TRUE, FALSE = np.frombuffer(b"true", np.uint8), np.frombuffer(b"false", np.uint8)
 
 

@@ -82,7 +82,6 @@ _REASONS: Final[dict[tuple[str, str], tuple[str, str, str]]] = {
     ("frozen", "sample_ratio"): ("arms split wrong", "■", "warn"),
     ("keep", "no_harm"): ("no loss seen", "▲", "good"),
 }
-NOT_JUDGED: Final = ("not judged yet", "○", "quiet")
 
 
 def badge(verdict: str, reason_code: str) -> tuple[str, str, str]:

@@ -27,13 +27,9 @@ def foreign(headers: Headers) -> Refusal | None:
     """Refuses what a browser sends for a page of another site."""
     origin, host = headers.get("origin"), headers.get("host", "")
     if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-        return Refusal(
-            403, "foreign_origin", f"Origin {origin[:200]!r} is not this server", "ask from a page of this server, or without a browser"
-        )
+        return Refusal(403, "foreign_origin", f"Origin {origin[:200]!r} is not this server", FOREIGN_HINT)
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        return Refusal(
-            403, "foreign_origin", "the browser says that another site asks", "ask from a page of this server, or without a browser"
-        )
+        return Refusal(403, "foreign_origin", "the browser says that another site asks", FOREIGN_HINT)
     return None
 
 

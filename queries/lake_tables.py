@@ -113,12 +113,6 @@ def hour_begin(name: str) -> datetime:
     return datetime.strptime(name, HOUR_FORMAT).replace(tzinfo=UTC)
 
 
-def hours_between(since: datetime, until: datetime) -> list[datetime]:
-    """The starts of the hours that share a moment with `[since, until)`."""
-    first = since.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    return [first + timedelta(hours=number) for number in range(max(0, -((first - until) // timedelta(hours=1))))]
-
-
 def part_name(part: datetime | str) -> str:
     """The partition that a caller means: the hour of a moment, or a name as it stands."""
     return part if isinstance(part, str) else hour_name(part)

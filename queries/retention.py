@@ -88,16 +88,6 @@ def drop_next(store: Store, rule: Rule, now: datetime, *, is_short: bool = False
     return dropped
 
 
-def dropped_between(store: Store, relation: str, since: datetime | None, until: datetime | None) -> list[dict[str, Any]]:
-    """What of a relation's period was dropped: rows of (since, until, rows, reason), merged by reason; empty where nothing was."""
-    return store.rows(
-        'select min(since) as since, max(until) as until, sum("rows")::bigint as "rows", reason from retention_log '
-        "where relation = $relation and ($until::timestamptz is null or since < $until::timestamptz) "
-        "and ($since::timestamptz is null or until > $since::timestamptz) group by reason order by since",
-        {"relation": relation, "since": since, "until": until},
-    )
-
-
 def leave_settled(store: Store) -> int:
     """Takes off what waits for assembly the late spans whose request was made of spans that are gone; gives how many traces."""
     found = store.rows("select min(since) as since, max(until) as until from dirty_traces")[0]

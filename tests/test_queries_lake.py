@@ -15,7 +15,7 @@ from queries.lake import Lake, LakeError, StaleMarkError
 from queries.lake_commits import AddedFile, Change, LakeLog
 from queries.lake_errors import said
 from queries.lake_files import table_place
-from queries.lake_tables import TABLES, UnknownLakeTableError, columns, hours_between
+from queries.lake_tables import TABLES, UnknownLakeTableError, columns
 
 HOUR = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
@@ -276,9 +276,3 @@ def test_a_file_that_the_disk_has_no_room_for_leaves_nothing(tmp_path: Path, mon
 def test_every_table_has_its_time_and_its_key_among_its_columns(name: str) -> None:
     table = TABLES[name]
     assert {*table.key, *filter(None, [table.time])} <= set(columns(name).names)
-
-
-def test_hours_between_are_those_that_share_a_moment() -> None:
-    assert hours_between(HOUR + minutes(5), HOUR + minutes(61)) == [HOUR, HOUR + minutes(60)]
-    assert hours_between(HOUR, HOUR + minutes(60)) == [HOUR]
-    assert hours_between(HOUR, HOUR) == []

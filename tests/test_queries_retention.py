@@ -193,16 +193,6 @@ def test_a_store_opens_and_reads_the_same_after_a_drop(tmp_path: Path) -> None:
     again.close()
 
 
-def test_what_was_dropped_of_a_period_is_told(store: Store) -> None:
-    put(store, 100 * HOUR)
-    put(store, 90 * HOUR)
-    drop_all(store, THREE_DAYS)
-    (told,) = retention.dropped_between(store, "requests", NOW - 95 * HOUR, None)
-    assert (told["rows"], told["reason"]) == (1, "age")
-    assert retention.dropped_between(store, "requests", NOW - DAY, None) == []
-    assert retention.dropped_between(store, "spans", None, None) == []
-
-
 def test_holdings_count_hot_and_sealed_rows(store: Store) -> None:
     put(store, 100 * HOUR)
     cells(store, HOUR)

@@ -15,8 +15,6 @@ from demo.records import Deployment, Request
 UNKNOWN_S = -1.0
 DETOKENIZED_S = 0.001
 """From the last token to the end of the request."""
-RETURN_S = 0.0005
-"""From the context server's one token to the proxy, which then asks the generation server."""
 
 Phase = Literal["unified", "context", "generation"]
 
