@@ -63,7 +63,7 @@ class Axis:
     start: float | None = None
 
 
-MILLISECONDS = Axis(1000.0, "ms")
+MILLISECONDS_PER_TOKEN = Axis(1000.0, "ms/token")
 MILLISECONDS_FROM_ZERO = Axis(1000.0, "ms", start=0.0)
 PERCENT = Axis(100.0, "%")
 PERCENT_FROM_ZERO = Axis(100.0, "%", start=0.0)

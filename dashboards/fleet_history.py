@@ -27,7 +27,7 @@ CHOICES = (
 COLORS = (theme.TREATED, theme.CONTROL, theme.SECOND)
 ALL = "all replicas"
 SPARK_WIDTH, SPARK_HEIGHT = 110, 22
-_AXES = {"s": Axis(1000.0, "ms", start=0.0), "s/token": Axis(1000.0, "ms", start=0.0), "ratio": charts.PERCENT_FROM_ZERO}
+_AXES = {"s": Axis(1000.0, "ms", start=0.0), "s/token": Axis(1000.0, "ms/token", start=0.0), "ratio": charts.PERCENT_FROM_ZERO}
 _AXES["bytes/s"] = Axis(1e-9, "GB/s", start=0.0)
 Points = list[tuple[datetime, float, int]]
 

@@ -14,7 +14,7 @@ from dashboards.lever_rows import Row
 from pipeline.metrics import by_name
 from queries import files
 
-TITLE = "Budget ledger: seconds a request, treated less control"
+TITLE = "Budget ledger: ms a request, treated less control"
 WINDOW = timedelta(hours=2)
 
 

@@ -52,13 +52,13 @@ def router(store: Store, clock: Callable[[], datetime]) -> APIRouter:
 
     @routes.post("/api/questions", status_code=201, openapi_extra=_DOCS)
     async def save(request: Request) -> Response:
-        """Keeps a question under a name; the versions before it stay."""
+        """Saves a question under a name; the versions before it stay."""
         body = await answers.body(request, sql_api.MOST_BODY_BYTES)
         return await run_in_threadpool(_saved, store, body, clock())
 
     @routes.get("/api/questions/{name}")
     def one(name: str) -> Response:
-        """One question, with every version of it that is kept."""
+        """One question, with every version of it."""
         try:
             found = saved_questions.find(store, name)
         except UnknownInvestigationError as error:
@@ -68,9 +68,9 @@ def router(store: Store, clock: Callable[[], datetime]) -> APIRouter:
 
     @routes.delete("/api/questions/{name}")
     def delete(name: str) -> Response:
-        """Takes away a question that somebody saved; its versions stay to be read by SQL, in `saved_questions`."""
+        """Removes a saved question; its versions stay to be read by SQL, in `saved_questions`."""
         if not saved_questions.delete(store, name, "", clock()):
-            return answers.error("not_found", f"nobody saved a question {name[:80]!r}", "GET /api/questions lists them", status=404)
+            return answers.error("not_found", f"there is no saved question {name[:80]!r}", "GET /api/questions lists them", status=404)
         return answers.json_able({"name": name, "is_deleted": True})
 
     return routes

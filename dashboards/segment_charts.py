@@ -71,7 +71,7 @@ def _net_itl(buckets: Sequence[Bucket], shared: _Shared) -> Figure:
         return net_itl_s(row, control.get(row["bucket"]))
 
     series = _by_arm(buckets, value, "timed_n", shared)
-    return _lines("net-itl", "Net inter-token latency, ms per token", series, charts.MILLISECONDS, shared, "net_itl_s")
+    return _lines("net-itl", "Net inter-token latency, ms/token", series, charts.MILLISECONDS_PER_TOKEN, shared, "net_itl_s")
 
 
 def net_itl_s(row: Bucket, control: Bucket | None) -> float | None:
@@ -136,10 +136,10 @@ def _drafts(buckets: Sequence[Bucket], shared: _Shared) -> list[Figure]:
     rate = [
         Series("accepted", theme.TREATED, _points(treated, lambda row: _ratio(row["accepted_tokens"], row["draft_tokens"]), "drafted_n"))
     ]
-    length = [Series("tokens per step", theme.TREATED, _points(treated, _length, "verified_n"))]
+    length = [Series("tokens/step", theme.TREATED, _points(treated, _length, "verified_n"))]
     return [
         _lines("acceptance", "Draft acceptance, %", rate, charts.PERCENT_FROM_ZERO, shared, "draft_acceptance"),
-        _lines("length", "Acceptance length, tokens per step", length, charts.PLAIN_FROM_ONE, shared, "acceptance_length"),
+        _lines("length", "Acceptance length, tokens/step", length, charts.PLAIN_FROM_ONE, shared, "acceptance_length"),
     ]
 
 

@@ -12,7 +12,7 @@ from leverwatch.engine_room import EngineRoom
 from leverwatch.lever_calibration import calibrate
 
 Lever = Annotated[str | None, Query(description="such as speculation; without it every lever that has cells")]
-Splits = Annotated[int | None, Query(description="how often replicas are split in two (50)")]
+Splits = Annotated[int | None, Query(description="how often replicas are split in two (default: 50)")]
 
 
 def router(room: EngineRoom) -> APIRouter:

@@ -86,7 +86,7 @@ def _numbers(connect: Connect) -> list[Callable[..., dict[str, Any]]]:
             return of_frame(asked.explain(a, b, since, until, where, by))
 
     def doctor(
-        since: Annotated[str | None, Field(description="an age before the newest event; default one hour")] = None,
+        since: Annotated[str | None, Field(description="an age before the newest event (default: 1h)")] = None,
     ) -> dict[str, Any]:
         """What can be measured, per replica and engine dialect: coverage of each column, why one is missing, and what brings it."""
         with connect() as asked:

@@ -14,7 +14,7 @@ from dashboards.choice import title
 from pipeline.metrics import by_name
 
 TREATED, BAD, INK, MUTED = (theme.LIGHT[name] for name in ("treated", "bad", "ink", "muted"))
-_UNITS = {"ratio": (100.0, "%"), "s": (1000.0, "ms"), "s/token": (1000.0, "ms per token"), "bytes/s": (1e-9, "GB/s")}
+_UNITS = {"ratio": (100.0, "%"), "s": (1000.0, "ms"), "s/token": (1000.0, "ms/token"), "bytes/s": (1e-9, "GB/s")}
 _GAIN_TIPS = [
     alt.Tooltip("gain_pct:Q", title="gain, %", format="+.1f"),
     alt.Tooltip("low_pct:Q", title="low, %", format="+.1f"),

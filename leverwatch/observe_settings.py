@@ -28,7 +28,7 @@ class Observe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     export_ratio: Annotated[
         float, msgspec.Meta(ge=0, le=1), says("share of the exports received that get a span; jobs, deliveries and pages always have one")
     ] = 0.01
-    logs: Annotated[LogForm, says("how the log is written on standard error: lines of text, or one JSON object a line")] = "text"
+    log_format: Annotated[LogForm, says("how the log is written on standard error: lines of text, or one JSON object a line")] = "text"
     log_level: Annotated[LogLevel, says("what is logged: this, and what is worse")] = "warning"
 
     def __post_init__(self) -> None:

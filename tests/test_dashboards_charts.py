@@ -34,7 +34,7 @@ def _bucket(arm: str | None, number: int = 0, **values: Any) -> dict[str, Any]:
     return {"bucket": START + timedelta(minutes=30 * number), "arm": arm, **empty, **counts, **rest, **values}
 
 
-def _lines(series: list[Series], axis: Axis = charts.MILLISECONDS) -> Figure:
+def _lines(series: list[Series], axis: Axis = charts.MILLISECONDS_PER_TOKEN) -> Figure:
     return charts.lines("k", "Title", series, axis, "", DAY, HOUR)
 
 
@@ -57,7 +57,7 @@ def test_the_drawing_loads_nothing_and_takes_its_colors_from_the_page() -> None:
 
 def test_the_words_and_the_numbers_are_those_of_the_lines() -> None:
     figure = _lines([Series("on", "red", [(START, 0.02, 3), (START + HOUR, 0.03, 4)])])
-    assert figure.label == "Title: on went from 20 to 30 ms"
+    assert figure.label == "Title: on went from 20 to 30 ms/token"
     assert figure.numbers == [["2026-03-02 00:00", "20", "3"], ["2026-03-02 01:00", "30", "4"]]
 
 

@@ -198,6 +198,6 @@ def test_a_report_over_a_period_that_was_dropped_says_so(tmp_path: Path, capsys:
     room.close()
     asked = ["report", "--data", str(tmp_path), "--metrics", "tpot_s", "--format", "json"]
     assert main([*asked, "--since", "2023-11-14", "--until", "2023-11-20"]) == 0
-    assert "1 requests of this period, from 2023-11-14T22:00Z to 2023-11-14T23:00Z, were dropped for their age" in capsys.readouterr().err
+    assert "1 request of this period, from 2023-11-14T22:00Z to 2023-11-14T23:00Z, was dropped for its age" in capsys.readouterr().err
     assert main([*asked, "--since", "2023-11-15"]) == 0
     assert capsys.readouterr().err == "leverwatch: there is no request in what was asked for; `leverwatch doctor` says what came\n"

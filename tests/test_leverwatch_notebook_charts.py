@@ -72,7 +72,7 @@ def test_a_metric_is_that_of_the_report_in_its_display_unit(asked: Local) -> Non
     report = asked.report(by="hour,model", metrics="tpot_s", since="2026-03-02T06:00:00Z", until=NOW)
     told = {(f"{row['hour']:%Y-%m-%dT%H:%M:%SZ}", row["model"]): 1000 * row["tpot_s"] for row in report.to_dicts()}
     assert drawn == pytest.approx(told)
-    assert "ms per token" in str(spec)
+    assert "ms/token" in str(spec)
     assert HOSTILE in {model for _, model in drawn}
     assert "<script>" not in vl_convert.vegalite_to_svg(spec, allowed_base_urls=[])
 

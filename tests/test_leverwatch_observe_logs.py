@@ -18,7 +18,7 @@ TOLD = """
 import logging, sys, threading, warnings
 from leverwatch.observe import logs
 from leverwatch.observe_settings import Observe
-logs.set_up(Observe(logs="json", log_level="info"))
+logs.set_up(Observe(log_format="json", log_level="info"))
 log = logging.getLogger("leverwatch")
 log.info("a line\\nof %s", "two", extra={"job": "load"})
 logging.getLogger("httpx").info("POST https://hooks.example/secret")
@@ -80,7 +80,7 @@ def test_as_long_as_nothing_is_asked_for_nothing_is_touched(root: logging.Logger
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_line_has_the_ids_of_its_trace_where_spans_are_sent(root: logging.Logger, form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    logs.set_up(Observe(logs=form, endpoint="http://127.0.0.1:9"))  # type: ignore[arg-type]
+    logs.set_up(Observe(log_format=form, endpoint="http://127.0.0.1:9"))  # type: ignore[arg-type]
     logging.getLogger("leverwatch").warning("before")
     logs.show_ids(lambda: ("a" * 32, "b" * 16))
     logging.getLogger("leverwatch").warning("within")

@@ -29,4 +29,7 @@ def told(connection: Connection, since: str | None, until: str | None, now: date
 
 def _sentence(first: datetime, last: datetime, held: int, reason: str) -> str:
     period = f"from {first:%Y-%m-%dT%H:%MZ} to {last:%Y-%m-%dT%H:%MZ}"
-    return f"{held:,} requests of this period, {period}, were dropped {_REASONS.get(reason, reason)}"
+    why = _REASONS.get(reason, reason)
+    if held == 1:
+        return f"1 request of this period, {period}, was dropped {why.replace('their', 'its')}"
+    return f"{held:,} requests of this period, {period}, were dropped {why}"

@@ -60,16 +60,16 @@ def _error(kind: type[BaseException], error: BaseException | None, trace: Traceb
 
 def set_up(asked: Observe) -> None:
     """Lets this process log as configured; as long as that is the default, nothing is touched. What nobody caught is logged too."""
-    if asked.logs == "text" and asked.log_level == "warning" and not asked.endpoint:
+    if asked.log_format == "text" and asked.log_level == "warning" and not asked.endpoint:
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(Json() if asked.logs == "json" else Text())
+    handler.setFormatter(Json() if asked.log_format == "json" else Text())
     root = logging.getLogger()
     root.handlers = [handler]
     for name in OURS:
         logging.getLogger(name).setLevel(asked.log_level.upper())
     logging.getLogger("leverwatch.work").setLevel("INFO")  # what a worker does is its output
-    if asked.logs == "json":
+    if asked.log_format == "json":
         logging.captureWarnings(True)
         sys.excepthook = _uncaught
         threading.excepthook = lambda hooked: _uncaught(hooked.exc_type, hooked.exc_value, hooked.exc_traceback)
