@@ -164,7 +164,7 @@ class Quality(Compared, frozen=True, kw_only=True, tag_field="kind", tag="qualit
 
 
 class Gate(Compared, frozen=True, kw_only=True):
-    """A condition under which no more traffic is advised: while it holds, the lever is neither widened nor turned on again."""
+    """A condition under which no more traffic is advised: while it holds, the lever is neither widened nor switched on again."""
 
     covers: Covered
 

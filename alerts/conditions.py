@@ -75,7 +75,7 @@ def _past_threshold(condition: Condition, effect: Effect) -> bool | None:
 
 
 def is_back(premise: PremiseLost | FailureMode, threshold: float, effects: Effects) -> bool | None:
-    """Whether a premise lies on the good side of the threshold at which its lever is turned on again; None where it is not known."""
+    """Whether a premise lies on the good side of the threshold at which its lever is switched on again; None where it is not known."""
     effect, above = effects[premise.metric], premise.is_ == "below"
     good = effect.is_lost(threshold, above=above)
     return past(effect.own, above, threshold) if good is None else good

@@ -26,7 +26,7 @@ def judge_recommended(view: View, before: Standing, decided_at: datetime) -> Jud
     if good is None:
         return _unreadable(view, before, text)
     if not good:
-        reason = f"{text}; not yet past the threshold for turning on again"
+        reason = f"{text}; not yet past the threshold for switching on again"
         return _recommended(view, before, "hysteresis", reason, 0)
     streak, missing = recovered(view, before, decided_at, "stays off")
     if missing:
@@ -47,7 +47,7 @@ def judge_off(view: View, before: Standing, decided_at: datetime) -> Judgment:
     good, text = recovery(view, before)
     if good is None:
         return view.stays(before, "insufficient", "off_unseen", f"{off}; its return cannot be seen: {text}")
-    against = _against(view) if good else f"{text}; not yet past the threshold for turning on again"
+    against = _against(view) if good else f"{text}; not yet past the threshold for switching on again"
     if against is not None:
         return view.stays(before, "disable", "hysteresis", f"{off}; {against}")
     streak, missing = recovered(view, before, decided_at, "stays off")
@@ -120,7 +120,7 @@ def _unreadable(view: View, before: Standing, text: str) -> Judgment:
 
 
 def _against(view: View) -> str | None:
-    """What speaks against turning a lever on again whose numbers are good: a broken gate, or traffic that does not enable it."""
+    """What speaks against switching a lever on again whose numbers are good: a broken gate, or traffic that does not enable it."""
     for gate in view.holding:
         return f"the gate on {gate.covers} is broken: {view.text(gate)}"
     enabling = view.policy.enabling_condition

@@ -15,7 +15,7 @@ SILENT_FOR = "8h"
 _ADVISED = re.compile(r"(?:^|; )[Aa]dvised to ([a-z ]+): ")
 _ENABLING = (
     "Take one replica of the segment out of rotation and drain it.",
-    "Undo on it what was changed when the lever was turned off, and put it back with {arm} = treated.",
+    "Undo on it what was changed when the lever was switched off, and put it back with {arm} = treated.",
     "Compare it with the others for {minutes} minutes, then do the others; keep one with {arm} = control, so that harm can be seen.",
 )
 

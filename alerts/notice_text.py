@@ -117,7 +117,7 @@ def _asked(message: Message) -> str:
 
 
 def steps(data: dict[str, Any]) -> list[str]:
-    """What to do, step by step; of a notice of before there were steps for its action those of the way back, but to turn a lever on."""
+    """What to do, step by step; of a notice of before there were steps for its action those of the way back, but to switch a lever on."""
     found = data.get("steps")
     if found is None and data.get("action") != "enable":
         found = (data.get("rollback") or {}).get("steps")

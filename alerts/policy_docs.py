@@ -18,7 +18,7 @@ file that lacks a part, names a metric that nobody measures, has a number or tex
 - A **trigger** that holds for its blocks of five minutes advises its action. Where a control arm runs, a measured loss decides (`harm`),
   and a lost premise stands beside it; where none runs, the premise may decide, and the notice says that harm was not measured.
 - A trigger with a further condition (`where`) takes the place of the one without on the same metric: it says more of why.
-- While a **gate** is broken the lever is neither widened nor turned on again; a lever that pays is kept and held.
+- While a **gate** is broken the lever is neither widened nor switched on again; a lever that pays is kept and held.
 - **Advice** is said in the reason, and switches nothing.
 - Of levers that **go before** others the recommendation comes first where both want to act on the same traffic.
 
@@ -44,14 +44,14 @@ the gains -10, -5, -2, 0, 2, 5 and 10 %, and read at the nearest of these *at or
 |---|---|---|
 | -2 % | `threshold = -0.02` on a gain, or `relative_to_control = 1.02` on a time | -2 % |
 | -3 % | `relative_to_control = 1.03` | -5 %: a loss of 4 % is past the limit, and never acted on |
-| +5 % | `threshold = 0.05` to turn on again | +5 % |
+| +5 % | `threshold = 0.05` to switch on again | +5 % |
 | -25 % | `relative_to_control = 1.25` | evidence of -10 %, and the whole interval past -25 % |
 
 In numbers, with a limit of -2 %: a gain of -6 % (-30..+8 %) recommends where evidence says that it is below -2 %, and does not while
 evidence is short of that; so -6 % may be shown for an hour and nothing is advised. A gain of -1.5 % (-1.9..-1.1 %) never does, however sure
 it is. Before evidence can be had (how much blocks vary by themselves takes 48 comparisons, each of 100 requests of control and 5 minutes at
-least) nothing is recommended, and nothing turned on again: where the interval says that the lever loses, the verdict is `insufficient`, the
-code `unscaled`. Where control's replicas differ by themselves, the limit moves outward by as much, and the reason says so.
+least) nothing is recommended, and nothing switched on again: where the interval says that the lever loses, the verdict is `insufficient`,
+the code `unscaled`. Where control's replicas differ by themselves, the limit moves outward by as much, and the reason says so.
 Without a control arm, see [switchback.md](switchback.md).
 
 ## One's own policies

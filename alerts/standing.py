@@ -16,7 +16,7 @@ NO_QUALITY = "quality not measured"
 class Standing(NamedTuple):
     """Where a stream stood before this block.
 
-    `cause` is the reason code that turned it off and `advised` the action that was advised then, or with `enable` that it may come back;
+    `cause` is the reason code that switched it off and `advised` the action that was advised then, or with `enable` that it may come back;
     `confirmed_at` is the last block whose numbers said so. `counts` are the blocks in a row that each gate and each advice has held.
     `untold_since` is since when what stands has been in the shadow, where nobody was told of it; None where it was told, or nothing stands.
     """
@@ -75,7 +75,7 @@ NOTHING_SEEN = Seen()
 
 
 def after(before: Standing, judgment: Judgment, decided_at: datetime | None = None) -> Standing:
-    """Where a stream stands after a judgment; what turned it off is remembered until it is on again."""
+    """Where a stream stands after a judgment; what switched it off is remembered until it is on again."""
     cause, advised, confirmed_at = before.cause, before.advised, before.confirmed_at
     is_opened = judgment.state == "off_recommended" and (judgment.is_raised or before.state != "off_recommended")
     if is_opened:

@@ -54,7 +54,7 @@ class Wanting(NamedTuple):
 
 
 def wants(before: Standing, judgment: Judgment) -> bool:
-    """Whether a judgment recommends what people were not told before: to change something, or to turn a lever on again."""
+    """Whether a judgment recommends what people were not told before: to change something, or to switch a lever on again."""
     if judgment.state == before.state:
         return judgment.is_raised and before.untold_since is not None
     return judgment.state == "off_recommended" or (judgment.state == "probation" and judgment.action == "enable")

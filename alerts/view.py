@@ -100,7 +100,7 @@ def counted(view: View, before: Standing, among: tuple[Trigger, ...]) -> tuple[T
 def recovery(view: View, before: Standing) -> tuple[bool | None, str]:
     """Whether the lever is good again, and the numbers; None where that cannot be told.
 
-    Off by a premise and still without a control that may decide, that premise tells. What turned it off on its own has to be read.
+    Off by a premise and still without a control that may decide, that premise tells. What switched it off on its own has to be read.
     """
     back, cause = view.policy.re_enable_when, cause_of(view.policy, before)
     if isinstance(cause, FailureMode | Quality) and holds(view.policy, cause, view.effects) is None:
@@ -111,10 +111,10 @@ def recovery(view: View, before: Standing) -> tuple[bool | None, str]:
     if isinstance(cause, PremiseLost | FailureMode) and cause.re_enable_at is not None:
         is_told = holds(view.policy, cause, view.effects) is not None
         basis = "; basis premise" if isinstance(cause, PremiseLost) else ""
-        text = f"{view.text(cause)}, {cause.re_enable_at:g} to turn on again{basis}"
+        text = f"{view.text(cause)}, {cause.re_enable_at:g} to switch on again{basis}"
         return is_back(cause, cause.re_enable_at, view.effects) if is_told else None, text
     if isinstance(cause, Quality) or (isinstance(cause, FailureMode) and gain_limit(cause, judged()[cause.metric]) is None):
-        return True, f"{view.text(cause)}; nothing to compare with, what turned it off is gone"
+        return True, f"{view.text(cause)}; nothing to compare with, what switched it off is gone"
     return None, view.text(back)
 
 

@@ -92,8 +92,8 @@ def _link(name: str, meaning: str, part: Mapping[str, Any]) -> Link:
 def _thresholds(body: Mapping[str, Any]) -> list[Threshold]:
     found = [_threshold(str(one.get("kind", "")), one, str(one.get("action", "disable"))) for one in body.get("disable_when") or []]
     if body.get("re_enable_when"):
-        found.append(_threshold("turn on again", body["re_enable_when"], "enable"))
-    return found + [_threshold(f"gate: {one.get('covers', '')}", one, "neither widened nor turned on") for one in body.get("gates") or []]
+        found.append(_threshold("switch on again", body["re_enable_when"], "enable"))
+    return found + [_threshold(f"gate: {one.get('covers', '')}", one, "neither widened nor switched on") for one in body.get("gates") or []]
 
 
 def _threshold(kind: str, one: Mapping[str, Any], then: str) -> Threshold:

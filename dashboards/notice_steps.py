@@ -18,8 +18,8 @@ _PARTS = {
     "receiving_budget": "Paid from",
     "expected_benefit": "Expected benefit",
     "failure_mode": "Failure mode",
-    "disable_when": "Turn off when",
-    "re_enable_when": "Turn on again when",
+    "disable_when": "Switch off when",
+    "re_enable_when": "Switch on again when",
     "quality_gate": "Quality gate",
 }
 ALSO = "or"
@@ -28,7 +28,7 @@ _NAMED = ("phase", "resource", "budget", "kind", "suite")
 
 @dataclass(frozen=True)
 class Steps:
-    """The causal chain, the steps and engine commands back (none where nothing is to be turned off), and the numbers' query."""
+    """The causal chain, the steps and engine commands back (none where nothing is to be switched off), and the numbers' query."""
 
     chain: list[tuple[str, str]]
     rollback: list[str]

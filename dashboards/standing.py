@@ -89,7 +89,7 @@ class Stream:
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody is to turn it off."""
+        """Whether somebody is to switch it off."""
         return not self.is_shadow and (self.verdict.name == "disable" or self.verdict.is_off_recommended)
 
 
@@ -104,12 +104,12 @@ def params(until: datetime, lever: str | None = None, segment: str | None = None
 
 
 def stopped() -> pl.Expr:
-    """Whether a row is to be turned off; a shadow advises nobody."""
+    """Whether a row is to be switched off; a shadow advises nobody."""
     return ~pl.col("shadow") & ((pl.col("verdict") == "disable") | (pl.col("state") == "off_recommended"))
 
 
 def urgency() -> pl.Expr:
-    """What to look at first: 0 is to be turned off, 1 conflicting, 2 on hold, 3 the rest and every shadow."""
+    """What to look at first: 0 is to be switched off, 1 conflicting, 2 on hold, 3 the rest and every shadow."""
     told = ~pl.col("shadow")
     conflicted, frozen = (told & (pl.col("verdict") == verdict) for verdict in ("conflicted", "frozen"))
     return pl.when(stopped()).then(0).when(conflicted).then(1).when(frozen).then(2).otherwise(3).alias("urgency")

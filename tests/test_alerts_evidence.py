@@ -82,7 +82,7 @@ def test_an_interval_without_evidence_decides_nothing_and_says_what_it_waits_for
     fine = seen._replace(gain=0.3, gain_low=0.1, gain_high=0.5)
     assert conditions.holds(policy, harm, {"net_itl_s": fine}) is False
     assert judge(policy, {"net_itl_s": fine}, Standing("on", UNTIL), UNTIL).verdict == "keep", "what does not look like harm need not wait"
-    assert conditions.holds(policy, policy.re_enable_when, {"net_itl_s": fine}) is None, "nothing is turned on again by an interval alone"
+    assert conditions.holds(policy, policy.re_enable_when, {"net_itl_s": fine}) is None, "nothing is switched on again by an interval alone"
     switched = seen._replace(basis="switchback", grade="good")
     assert conditions.holds(policy, harm, {"net_itl_s": switched}), "a drawn schedule keeps no evidence: its interval decides"
 

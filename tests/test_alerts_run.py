@@ -149,7 +149,7 @@ def test_off_by_a_premise_is_remembered_over_runs(store: Store) -> None:
     flips = store.rows("select state_after, reason from flips order by decided_at")
     assert [flip["state_after"] for flip in flips] == ["off_recommended", "on"]
     assert "harm was not measured" in flips[0]["reason"]
-    assert "1.5 to turn on again; basis premise" in flips[1]["reason"]
+    assert "1.5 to switch on again; basis premise" in flips[1]["reason"]
 
 
 def test_a_stream_that_falls_behind_the_watermark_is_frozen_once(store: Store) -> None:

@@ -228,9 +228,9 @@ def test_a_flip_says_why_and_what_to_do(html: str) -> None:
     assert "Drain one replica." in text
     assert "restart without --speculative-config" in text
     text = " ".join(unescape(re.sub(r"<[^>]*>", " ", html)).replace("\N{NO-BREAK SPACE}", " ").split())
-    assert text.count("Turn off when") == html.count("<h3>Why: the causal chain</h3>")
+    assert text.count("Switch off when") == html.count("<h3>Why: the causal chain</h3>")
     assert "decode, memory bandwidth, Time per output token: weights are read" in text
-    assert "Turn off when harm, Net ITL gain below 0 % for 3 blocks: a loss" in text
+    assert "Switch off when harm, Net ITL gain below 0 % for 3 blocks: a loss" in text
     assert "or failure mode, Time to first token above 1.25 times control for 3 blocks: felt" in text
     assert "select count(*) from requests where model = $model" in text
     assert '"model": "llama-3.3-70b"' in text

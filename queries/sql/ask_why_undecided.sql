@@ -1,5 +1,5 @@
 -- title: Why streams are undecided
--- answers: Why a lever is neither kept nor turned off: streams that are insufficient, frozen or conflicted, by the reason, with the
+-- answers: Why a lever is neither kept nor switched off: streams that are insufficient, frozen or conflicted, by the reason, with the
 --   largest of them.
 -- group: Decisions
 -- param since moment 24h: from when on; a time, or an age before now
