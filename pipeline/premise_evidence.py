@@ -1,6 +1,6 @@
 """Sums of treated arms in long blocks in, evidence per lever, segment, metric and threshold out: is a premise past it?
 
-Policies name the thresholds. It says that a premise is lost, never that the lever does harm (stats.md 2.10): there is no control arm in it.
+Policies name the thresholds. It says that a premise is lost, never that the lever does harm: there is no control arm in it.
 """
 
 from __future__ import annotations

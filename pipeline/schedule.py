@@ -1,4 +1,4 @@
-"""A plan in, a switchback schedule out: when each replica runs with a lever and when without, the order drawn by chance (stats.md 2.10).
+"""A plan in, a switchback schedule out: when each replica runs with a lever and when without, the order drawn by chance.
 
 Leverwatch plans and reads schedules; whoever runs the engines turns the lever. A fixed order, or one that follows the load, would be
 mistaken for the lever (theory of switchbacks: arXiv 2009.00148).

@@ -18,7 +18,7 @@ _FEW = f"no block has {MIN_REQUESTS_PER_ARM} requests in each arm; at most {{}}"
 
 
 def avt_radius(n: int, variance: float, alpha: float = ALPHA, phi: float = 8.0) -> float:
-    """The half-width of the anytime-valid t interval of a mean of `n` values (stats.md 2.5; Wang and Ramdas 2310.03722).
+    """The half-width of the anytime-valid t interval of a mean of `n` values (Wang and Ramdas, arXiv 2310.03722).
 
     Infinite while there are too few values to say anything.
     """

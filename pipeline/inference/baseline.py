@@ -1,7 +1,7 @@
 """Step times with a lever and, measured earlier, without it in; the acceptance length out above which speculation pays at a batch.
 
-AL*(b) = T_spec(b) / T_base(b) (stats.md 1.2; the accounting of arXiv 2406.14066). The baseline is assumed, not observed beside the lever:
-it holds for a week, for the same build, hardware and model, and is not stretched beyond the batches it was measured at (stats.md 2.10).
+AL*(b) = T_spec(b) / T_base(b) (the accounting of arXiv 2406.14066). The baseline is assumed, not observed beside the lever:
+it holds for a week, for the same build, hardware and model, and is not stretched beyond the batches it was measured at.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Each bucket's gains per block in, out where a lever stops paying: a band that holds however often one looks (stats.md 3).
+"""Each bucket's gains per block in, out where a lever stops paying: a band that holds however often one looks.
 
 A stream's buckets lie along a key such as the batch at admission, along which the gain falls (or rises) by assumption. The data may refute
 that; then every bucket stands for itself. "Not resolved yet" is an answer.

@@ -1,4 +1,4 @@
-"""Each bucket's gains per block in, out the value of the key at which the gain is zero: a point to show beside the band (stats.md 3).
+"""Each bucket's gains per block in, out the value of the key at which the gain is zero: a point to show beside the band.
 
 It is nothing to act on, and before the band has both a bucket that pays and one that loses it leans to where most blocks lie.
 """

@@ -1,7 +1,7 @@
 """Sums of one arm alone in, evidence out that a lever's premise is gone: acceptance, skipped tokens, a link's efficiency, a queue's growth.
 
 It says "premise lost", never "net harm": there is no control. Without a pair in the same block the noise of topics and of load stays in, so
-blocks are longer (stats.md 2.5, 5.3: at 5 minutes 13 % false alarms a day, at 20 minutes 2 %). What comes out goes into `scale` and
+blocks are longer (at 5 minutes 13 % false alarms a day, at 20 minutes 2 %). What comes out goes into `scale` and
 `detector` as any contrast does.
 """
 

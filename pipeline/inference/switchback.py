@@ -1,4 +1,4 @@
-"""Cells of replicas that switch a lever on and off by a drawn schedule in, one contrast a pair of periods out (stats.md 2.10).
+"""Cells of replicas that switch a lever on and off by a drawn schedule in, one contrast a pair of periods out.
 
 A pair's two periods lie side by side in time, in an order drawn by chance: where no control arm runs beside the treated one, that is the
 next best. Blocks that reach into a period's burn-in or tail are left out. The contrasts go into `interval` and `detector` as blocks do.

@@ -1,4 +1,4 @@
--- One row per judging segment, lever, arm, replica, block and metric: the additive sums of stats.md 2.1.
+-- One row per judging segment, lever, arm, replica, block and metric: sums that add up.
 -- `segment` is the object of the keys that are set, as JSON text with sorted keys; blocks are of 300 s.
 create table cells (
     segment varchar not null,

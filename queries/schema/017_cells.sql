@@ -72,7 +72,7 @@ where s.replica is not distinct from cells.replica;
 insert into cell_periods select distinct 'hour', date_trunc('hour', started_at), 'open' from block_cells;
 drop table cells;
 
--- One row per judging segment, lever, arm, replica, block and metric (and part of it): the additive sums of stats.md 2.1.
+-- One row per judging segment, lever, arm, replica, block and metric (and part of it): sums that add up.
 -- `segment` is the object of the keys that are set, as JSON text with sorted keys.
 create view cells as
 select
