@@ -49,11 +49,11 @@ class Checked:
     def too_large(self) -> str:
         """Why the body cannot be taken though it is sound; empty where it can. A small body can grow far beyond its size."""
         if self.spans > LIMIT_SPANS:
-            return f"{self.spans} spans in one export; at most {LIMIT_SPANS} are taken"
+            return f"{self.spans:,} spans in one export; at most {LIMIT_SPANS:,} are taken"
         if self.attributes > LIMIT_ATTRIBUTES:
-            return f"{self.attributes} attributes in one export; at most {LIMIT_ATTRIBUTES} are taken"
+            return f"{self.attributes:,} attributes in one export; at most {LIMIT_ATTRIBUTES:,} are taken"
         if self.expanded_bytes > LIMIT_EXPANDED_BYTES:
-            return f"resource and scope times spans are {self.expanded_bytes} bytes; at most {LIMIT_EXPANDED_BYTES} are taken"
+            return f"resource and scope times spans are {self.expanded_bytes:,} bytes; at most {LIMIT_EXPANDED_BYTES:,} are taken"
         return ""
 
 

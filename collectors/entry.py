@@ -67,7 +67,7 @@ def of_metrics(body: bytes) -> Entry:
         if isinstance(point, Skipped):
             wrong[point.reason] += 1
         if count > LIMIT_POINTS:
-            msg = f"more than {LIMIT_POINTS} data points in one export"
+            msg = f"more than {LIMIT_POINTS:,} data points in one export"
             raise UnsoundBodyError(msg, TOO_LARGE)
     return Entry(body, count, rejected=wrong)
 

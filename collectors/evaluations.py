@@ -65,7 +65,7 @@ def posted(body: bytes) -> list[Evaluation]:
         raise EvaluationError(msg) from error
     rows = plain if isinstance(plain, list) else [plain]
     if len(rows) > LIMIT_ROWS:
-        msg = f"{len(rows)} evaluations; at most {LIMIT_ROWS} are taken at once"
+        msg = f"{len(rows):,} evaluations; at most {LIMIT_ROWS:,} are taken at once"
         raise EvaluationError(msg)
     return [_checked(row, f"row {number}") for number, row in enumerate(rows)]
 

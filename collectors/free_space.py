@@ -28,4 +28,4 @@ class FreeSpace:
             self._free_bytes, self._looked_s = shutil.disk_usage(self.folder).free, now_s
         if self._free_bytes >= self.limit_free_bytes:
             return None
-        return f"the disk of {self.folder} has {self._free_bytes} bytes free; exports are taken from {self.limit_free_bytes} on"
+        return f"the disk of {self.folder} has {self._free_bytes:,} bytes free; exports are taken from {self.limit_free_bytes:,} on"

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pyarrow as pa
 
+from collectors.json_words import json_word
+
 MICROSECOND = pa.timestamp("us", "UTC")
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 LIMIT_ROWS, LIMIT_TEXT_CHARACTERS = 100_000, 4096
@@ -114,7 +116,7 @@ def checked(row: Any) -> ImportedRequest:
         ImportedError: names the field, what came and what is taken.
     """
     if not isinstance(row, dict):
-        msg = f"an object is taken, not {type(row).__name__}"
+        msg = f"an object is taken, not {json_word(row)}"
         raise ImportedError(msg)
     said = {
         ("request_id" if key == "id" and "request_id" not in row else key): value for key, value in row.items() if value not in (None, "")
@@ -142,7 +144,7 @@ def taken(body: bytes) -> tuple[list[ImportedRequest], list[str]]:
         msg = f"not JSON: {error}"
         raise ImportedError(msg) from error
     if not isinstance(rows, list) or len(rows) > LIMIT_ROWS:
-        msg = f"an array of at most {LIMIT_ROWS} requests is taken"
+        msg = f"an array of at most {LIMIT_ROWS:,} requests is taken"
         raise ImportedError(msg)
     found: list[ImportedRequest] = []
     wrong: list[str] = []

@@ -101,4 +101,4 @@ def _zstd(body: bytes, limit_bytes: int) -> bytes:
 
 
 def _too_large(limit_bytes: int) -> TooLargeError:
-    return TooLargeError(f"the body is larger than {limit_bytes} bytes")
+    return TooLargeError(f"the body is larger than {limit_bytes:,} bytes")

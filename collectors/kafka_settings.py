@@ -56,7 +56,7 @@ class Kafka(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if not topic.strip() or topic.startswith("^"):
                 _refuse(f"topics: {signal} = {topic!r}: the name of one topic is taken, and no pattern")
         if len(set(self.topics.values())) < len(self.topics):
-            _refuse(f"topics: {self.topics}: a topic of its own is taken for each signal")
+            _refuse(f"topics: {', '.join(self.topics.values())}: a topic of its own is taken for each signal")
         if self.brokers and not self.topics:
             _refuse("topics is empty: one of a signal at least is taken, such as { traces = 'otlp_spans' }")
         for name in self.options.keys() & OURS.keys():

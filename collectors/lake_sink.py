@@ -126,7 +126,7 @@ class LakeSink:
         self._commits.shutdown()
 
     def _full(self) -> str:
-        return f"{self._waiting_bytes} bytes wait to be stored; the bound is {self._pace.limit_waiting_bytes}"
+        return f"{self._waiting_bytes:,} bytes wait to be stored; the bound is {self._pace.limit_waiting_bytes:,}"
 
     def _write_forever(self) -> None:
         began_s = -self._pace.interval_s

@@ -14,6 +14,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from collectors.json_words import json_word
+
 ID_KEYS = ("traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_id")
 
 # What a misshapen export raises in a walk over it or in the protobuf package: it lets an infinite number or a key that is half
@@ -45,7 +47,7 @@ def to_protobuf(text: bytes | str, signal: str = "traces") -> bytes:
         msg = f"not JSON: {error}"
         raise OtlpJsonError(msg) from error
     if not isinstance(plain, dict):
-        msg = f"a JSON object with {ROOTS[signal]} is taken, not {type(plain).__name__}"
+        msg = f"a JSON object with {ROOTS[signal]} is taken, not {json_word(plain)}"
         raise OtlpJsonError(msg)
     return plain_to_protobuf(plain, signal)
 

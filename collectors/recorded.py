@@ -14,6 +14,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from collectors import recorded_kinds, recorded_requests
+from collectors.json_words import json_word
 from collectors.otlp_json import REQUESTS
 from collectors.recorded_kinds import KINDS, Kind, Line, NotLoadedError
 from collectors.recorded_requests import RowError
@@ -120,7 +121,7 @@ def _told(path: Path, content: bytes, chosen: Kind | None) -> Iterator[tuple[Kin
 
 def _unknown(line: Line) -> NotLoadedError:
     if not isinstance(line.item, dict):
-        return NotLoadedError(f"{line.where}: a JSON object of a kind that is known is taken, not {type(line.item).__name__}")
+        return NotLoadedError(f"{line.where}: a JSON object of a kind that is known is taken, not {json_word(line.item)}")
     known = ", ".join(kind.name for kind in KINDS)
     return NotLoadedError(f"{line.where}: of no known kind; keys: {', '.join(list(line.item)[:5])}; known kinds: {known}")
 

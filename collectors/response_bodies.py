@@ -12,6 +12,7 @@ from typing import Any
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from collectors.json_words import json_word
 from collectors.response_tap import NAME, SCOPE, Answer, named
 
 SPANS_A_BODY = 512
@@ -98,12 +99,12 @@ def _span(item: Any, now: datetime) -> Span:
 
 def _check(item: Any, envelope: dict[str, Any]) -> None:
     if not is_response_body(item) or not (isinstance(envelope["body"], dict) or is_response_body(envelope["body"])):
-        keys = f"keys {', '.join(list(item)[:5])}" if isinstance(item, dict) else type(item).__name__
+        keys = f"keys {', '.join(list(item)[:5])}" if isinstance(item, dict) else json_word(item)
         msg = f"no response body ({keys}): an answer with `id` or `meta_info`, or an object of {', '.join(ENVELOPE)} is taken"
         raise ResponseBodyError(msg)
     trace_id, request_id = envelope.get("trace_id"), envelope.get("request_id")
     if trace_id is not None and not (isinstance(trace_id, str) and re.fullmatch(r"(?!0{32})[0-9a-f]{32}", trace_id)):
-        msg = f"trace_id {trace_id!r}: 32 hexadecimal digits in lower case are taken"
+        msg = f"trace_id {trace_id!r}: 32 hex digits in lower case are taken"
         raise ResponseBodyError(msg)
     if request_id is not None and not isinstance(request_id, str):
         msg = f"request_id {request_id!r}: a text is taken"

@@ -161,7 +161,7 @@ class Scraper:
             msg = f"answered with {kind or 'a page'!r}, not with the text of metrics; is the path right?"
             raise ScrapeError(msg)
         if (count := _samples_in(text)) > target.limit_samples:
-            msg = f"shows {count} samples, more than limit_samples = {target.limit_samples}; show fewer, or raise it"
+            msg = f"shows {count:,} samples, more than limit_samples = {target.limit_samples}; show fewer, or raise it"
             raise ScrapeError(msg)
         scrape = Scrape(target.instance, kind, target.replica, target.replica_from, target.labels)
         return spooled(scrape, text)

@@ -71,7 +71,7 @@ class Spool:
         record = packed(signal, sender, received_unix_nano, body, counts)
         with self._lock:
             if self._backlog_bytes + len(record) > self._limit_backlog_bytes:
-                msg = f"{self._backlog_bytes} bytes wait to be loaded; the bound is {self._limit_backlog_bytes}"
+                msg = f"{self._backlog_bytes:,} bytes wait to be loaded; the bound is {self._limit_backlog_bytes:,}"
                 raise SpoolFullError(msg)
             self._backlog_bytes += len(record)
         done: Future[None] = Future()

@@ -24,7 +24,7 @@ def refusal(metrics: Sequence[MetricRow], by: Sequence[str]) -> str:
     taken = [*SEGMENT_KEYS, "replica", *TIMES, *(f"arm.{lever}" for lever in levers), *(WITH_LEVER.get(levers[0], ()) if levers else ())]
     other = [name for name in by if name not in taken]
     if len(levers) > 1:
-        return f"keys {by!r}: cells tell the arms of one lever apart at a time"
+        return f"keys {', '.join(by)}: cells tell the arms of one lever apart at a time"
     if sum(name in TIMES for name in by) > 1:
         return "keys hour and day: cells take one of them at a time"
     if other:

@@ -89,6 +89,6 @@ def values(parameters: Sequence[Parameter], texts: Mapping[str, str], now: datet
     taken = {parameter.name for parameter in parameters}
     for name in texts:
         if name not in taken:
-            msg = f"no parameter ${name[:80]}; taken: {', '.join(sorted(taken)) or 'none'}"
+            msg = f"parameter ${name[:80]} is unknown; known: {', '.join(sorted(taken)) or 'none'}"
             raise ParameterError(msg)
     return {parameter.name: parameter.value(texts.get(parameter.name), now) for parameter in parameters}

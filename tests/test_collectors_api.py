@@ -243,7 +243,7 @@ def test_a_body_beyond_the_bound_as_sent_or_as_inflated_is_413(
     monkeypatch.setattr(api, "LIMIT_BODY_BYTES", 1000)
     response = receiver.post(content, kind, **{b"\x1f": GZIP, b"\x28": ZSTD}.get(content[:1], {}))
     assert (response.status_code, response.headers["content-type"]) == (413, kind)
-    assert status_of(response).message == "the body is larger than 1000 bytes"
+    assert status_of(response).message == "the body is larger than 1,000 bytes"
 
 
 def test_a_body_at_the_bound_is_taken(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,4 +160,4 @@ def test_what_is_no_array_of_requests_is_refused_whole() -> None:
     for body in (b"{", b"{}", b"7"):
         with pytest.raises(ImportedError):
             imported.taken(body)
-    assert imported.taken(msgspec.json.encode([7]))[1] == ["an object is taken, not int"]
+    assert imported.taken(msgspec.json.encode([7]))[1] == ["an object is taken, not a number"]

@@ -325,7 +325,7 @@ def test_a_body_that_is_too_large_and_got_past_the_door_is_refused_with_its_own_
     room.put(empty.SerializeToString(), body(span(1)))
     room.load()
     assert room.spans() == ids(1)
-    assert room.reasons() == {f"{decode.LIMIT_SPANS + 1} spans in one export; at most {decode.LIMIT_SPANS} are taken": 1}
+    assert room.reasons() == {f"{decode.LIMIT_SPANS + 1:,} spans in one export; at most {decode.LIMIT_SPANS:,} are taken": 1}
 
 
 def aside(room: Room) -> list[tuple[bytes, str]]:

@@ -102,7 +102,7 @@ def test_a_json_export_comes_out_as_protobuf(tmp_path: Path, indent: int | None)
 def test_a_list_of_json_exports_comes_out_one_by_one(tmp_path: Path) -> None:
     loaded, problems = found(written(tmp_path, json.dumps([as_json(1), as_json(2), 5])))
     assert parsed(loaded) == [request(span(1)), request(span(2))]
-    assert ["a JSON object of a kind that is known is taken, not int" in str(problem) for problem in problems] == [True]
+    assert ["a JSON object of a kind that is known is taken, not a number" in str(problem) for problem in problems] == [True]
 
 
 def test_the_lines_of_a_collector_come_out_around_those_that_are_broken(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_the_lines_of_a_collector_come_out_around_those_that_are_broken(tmp_path
     problems = [str(item).removeprefix(f"{path}:") for item in items if isinstance(item, NotLoadedError)]
     assert problems[0].startswith("3: not JSON: ")
     assert problems[1].startswith("5: of no known kind; keys: other, more; known kinds: otlp-traces, ")
-    assert problems[2] == "6: a JSON object of a kind that is known is taken, not int"
+    assert problems[2] == "6: a JSON object of a kind that is known is taken, not a number"
 
 
 def test_a_line_with_an_id_that_is_no_hex_is_named_and_the_others_come_out(tmp_path: Path) -> None:

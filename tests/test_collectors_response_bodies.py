@@ -126,7 +126,7 @@ def test_broken_lines_are_named_and_do_not_stop_the_others() -> None:
     problems = [str(item) for item in found if isinstance(item, ResponseBodyError)]
     assert [problem.partition(":")[0] for problem in problems] == ["line 2", "line 4", "line 5", "line 6", "line 7"]
     assert "an answer with `id` or `meta_info`" in problems[1]
-    assert "trace_id 'zz': 32 hexadecimal digits" in problems[2]
+    assert "trace_id 'zz': 32 hex digits" in problems[2]
     (export,) = (item for item in found if isinstance(item, bytes))
     assert len(ExportTraceServiceRequest.FromString(export).resource_spans[0].scope_spans[0].spans) == 2
     assert COMPLETION.encode() not in export

@@ -90,7 +90,7 @@ def test_a_scrape_of_more_samples_than_its_target_may_show_is_said_with_the_key_
 
 def test_a_target_may_show_50_000_samples_where_nothing_is_said_and_never_none() -> None:
     assert Target("http://a/metrics").limit_samples == 50_000
-    with pytest.raises(ValueError, match="limit_samples = 0; 1 or more is taken"):
+    with pytest.raises(ValueError, match="limit_samples = 0: 1 or more is taken"):
         Target("http://a/metrics", limit_samples=0)
 
 
@@ -119,10 +119,10 @@ def refused(_: httpx.Request) -> httpx.Response:
         (lambda _: answered(b"", 503), "answered 503"),
         (lambda _: answered(b"", 302, headers={"location": "http://elsewhere/"}), "answered 302"),
         (refused, "ConnectError: connection refused"),
-        (lambda _: answered(bytes(1001)), "the body is larger than 1000 bytes"),
+        (lambda _: answered(bytes(1001)), "the body is larger than 1,000 bytes"),
         (
             lambda _: answered(gzip.compress(bytes(10_000_000)), headers={"content-encoding": "gzip"}),
-            "the body is larger than 1000 bytes",
+            "the body is larger than 1,000 bytes",
         ),
         (lambda _: answered(TEXT, headers={"content-encoding": "br"}), "content-encoding 'br'"),
     ],

@@ -56,7 +56,7 @@ def test_a_table_has_digits_that_can_be_read_and_other_formats_all_of_them() -> 
     [
         ((), "name a question, or --list them"),
         (("hot-replica",), "did you mean 'hot-replicas'"),
-        (("add", "--param", "m=1"), "no parameter $m; taken: n, t"),
+        (("add", "--param", "m=1"), "parameter $m is unknown; known: n, t"),
         (("add", "--param", "n"), "NAME=VALUE is taken"),
         (("tenants", "--param", "since=yesterday"), "$since = 'yesterday': a time"),
     ],

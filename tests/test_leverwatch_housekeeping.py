@@ -131,7 +131,7 @@ def test_requests_follow_when_the_spans_are_not_enough_but_none_younger_than_a_w
 def test_exports_are_refused_before_the_disk_is_full_and_taken_again_after(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free(monkeypatch, GIB - 1)
     room = EngineRoom(tmp_path, Config())
-    with pytest.raises(SpoolFullError, match="bytes free; exports are taken from 1073741824 on"):
+    with pytest.raises(SpoolFullError, match="bytes free; exports are taken from 1,073,741,824 on"):
         put(room)
     free(monkeypatch, GIB)
     monkeypatch.setattr("collectors.free_space.LOOK_EVERY_S", -1.0)

@@ -61,5 +61,5 @@ def test_an_empty_text_is_the_default_and_a_missing_default_is_null() -> None:
 def test_a_wrong_value_or_name_is_said_with_what_is_taken() -> None:
     with pytest.raises(ParameterError, match=r"\$since = 'yesterday': a time .* is taken"):
         values([Parameter("since", "moment", "24h")], {"since": "yesterday"}, NOW)
-    with pytest.raises(ParameterError, match=r"no parameter \$sinc; taken: since"):
+    with pytest.raises(ParameterError, match=r"parameter \$sinc is unknown; known: since"):
         values([Parameter("since", "moment", "24h")], {"sinc": "1h"}, NOW)

@@ -13,7 +13,7 @@ from queries.results import SqlResult
 
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
-    parser = subparsers.add_parser("sql", help="one read-only statement: SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, EXPLAIN")
+    parser = subparsers.add_parser("sql", help="one read-only statement: SELECT, WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, SHOW, EXPLAIN")
     common.add_data(parser)
     parser.add_argument("statement", metavar="STATEMENT", help="in quotes, as one word of the shell")
     common.add_format(parser, "table", "json", "csv", "parquet", "arrow")

@@ -1,7 +1,7 @@
 """Sums of two times in, what changed between them out: to be shown, and never acted on.
 
-Two hours against the two before alarm falsely in 84 % of cases (docs/switchback.md): the change has no interval here, since any would be taken
-for one.
+Two hours against the two before alarm falsely in 84 % of cases (docs/switchback.md): the change has no interval here, since any would be
+taken for one.
 """
 
 from __future__ import annotations
