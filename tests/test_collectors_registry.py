@@ -64,7 +64,7 @@ def test_a_header_alone_says_nothing() -> None:
         ([",,,model,x"], "line 2: replica is empty"),
         (["a,,,model,x", "a,noon,,route,x"], "line 3: from_time 'noon': ISO 8601 such as"),
         (["a,2026-11-29,2026-11-29,model,x"], "line 2: until_time '2026-11-29' is not after from_time '2026-11-29'"),
-        (["a,,model,x"], "line 2: 4 cells; 5 are taken"),
+        (["a,,model,x"], "line 2: 4 cells: 5 are taken"),
         (["a,,,model,x", "b,,,model,y", "a,2026-11-29,,model,z"], "lines 2 and 4 both say model of 'a' for the same time"),
         (['a,,,model,"x'], "line 2: unexpected end of data"),
     ],
@@ -75,7 +75,7 @@ def test_a_line_that_cannot_be_used_is_said_by_its_number(lines: list[str], told
 
 
 def test_another_header_is_refused() -> None:
-    with pytest.raises(RegistryError, match="line 1: 'replica,key,value'; the header replica,from_time,until_time,key,value is taken"):
+    with pytest.raises(RegistryError, match="line 1: 'replica,key,value': the header replica,from_time,until_time,key,value is taken"):
         parse("replica,key,value\n", dialects.deployment(), "levers.csv")
 
 

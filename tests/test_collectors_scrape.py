@@ -189,8 +189,8 @@ def test_a_target_that_does_not_answer_in_time_is_said(yard: Yard) -> None:
         ({"url": "10.0.0.5:8000/metrics"}, "an address such as http://10.0.0.5:8000/metrics is taken"),
         ({"url": "ftp://h/metrics"}, "an address such as"),
         ({"url": "http://me:secret@h/metrics"}, "a name or password in it is not taken"),
-        ({"url": "http://h/", "interval_s": 0.5}, "h:80: interval_s = 0.5; 1.0 or more is taken"),
-        ({"url": "https://h/", "timeout_s": 20.0}, "h:443: timeout_s = 20.0; more than 0, at most interval_s"),
+        ({"url": "http://h/", "interval_s": 0.5}, "h:80: interval_s = 0.5: 1.0 or more is taken"),
+        ({"url": "https://h/", "timeout_s": 20.0}, "h:443: timeout_s = 20.0: more than 0, at most interval_s"),
         ({"url": "http://h/", "replica": "a", "replica_from": "pod"}, "replica or replica_from, not both"),
     ],
 )

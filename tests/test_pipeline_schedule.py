@@ -71,9 +71,9 @@ def test_a_plan_beside_the_blocks_or_without_replicas_is_refused() -> None:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("", "f.csv: line 1: ''; the header lever,replica,"),
+        ("", "f.csv: line 1: '': the header lever,replica,"),
         (HEAD.replace("pair", "par") + ON, "f.csv: line 1: 'lever,replica,par,"),
-        (HEAD + "speculation,r0\n", "f.csv: line 2: 2 cells; 8 are taken"),
+        (HEAD + "speculation,r0\n", "f.csv: line 2: 2 cells: 8 are taken"),
         (HEAD + ON + OFF.replace("speculation", "speculaton"), "f.csv: line 3: lever 'speculaton' is unknown; did you mean 'speculation'"),
         (HEAD + ON.replace("treated", "trated"), "f.csv: line 2: arm 'trated' is unknown; did you mean 'treated'"),
         (HEAD + ON.replace("r0", ""), "f.csv: line 2: replica is empty"),
