@@ -84,7 +84,7 @@ def _refuse_halves(numbered: Sequence[tuple[int, Period]], where: str) -> None:
         lines = ", ".join(str(line) for line, _ in told)
         named = f"{where}: line {lines}: pair {number} of {lever} on {replica!r}"
         if len(told) != 2 or sum(one.arm == TREATED for _, one in told) != 1:
-            msg = f"{named} has {', '.join(one.arm for _, one in told)}: a period of treated and one of another arm are taken"
+            msg = f"{named} has {', '.join(one.arm for _, one in told)}; a period of treated and one of another arm are taken"
             raise ScheduleError(msg)
         (_, first), (_, second) = told
         if first.until != second.since or first.until - first.since != second.until - second.since:
