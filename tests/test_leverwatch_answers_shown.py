@@ -133,7 +133,7 @@ def test_effects_of_some_metrics_are_asked_for_by_name_and_an_unknown_one_is_ref
     ("asked", "said"),
     [
         (["--gain-on", "0.1"], "--gain-on is taken with --widening only"),
-        (["--widening", "--metric", "tpot_s"], "--metric is not taken with --widening"),
+        (["--widening", "--metrics", "tpot_s"], "--metrics is not taken with --widening"),
         (["--break-even", "--wide"], "--wide is not taken with --break-even"),
     ],
 )

@@ -43,7 +43,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--total", action="store_true", help="one row per metric of all the lever's traffic, standardized likewise")
     common.add_period(parser, "24 blocks before --until", "the end of the newest block")
     told = "only these metrics, such as net_itl_s,ttft_s_p95 (default: every one that has effects)"
-    parser.add_argument("--metric", default="", metavar="NAME,...", help=told)
+    parser.add_argument("--metrics", default="", metavar="NAME,...", help=told)
     parser.add_argument("--wide", action="store_true", help="every column in the table; files and JSON always have them")
     told = "instead, up to which batch or length the lever pays, and from which it loses, or that it is not resolved yet"
     parser.add_argument("--break-even", action="store_true", help=told)
@@ -66,9 +66,9 @@ def run(args: argparse.Namespace) -> int:
         elif args.widening:
             frame = connection.widening(args.lever, GAIN_ON if args.gain_on is None else args.gain_on)
         else:
-            frame = of_metrics(connection.effects(args.lever, keys, args.since, args.until, total=args.total), names(args.metric) or ())
+            frame = of_metrics(connection.effects(args.lever, keys, args.since, args.until, total=args.total), names(args.metrics) or ())
     if frame.is_empty():
-        having = (f" in a segment with {args.by}" if args.by else "") + (f" on {args.metric}" if args.metric else "")
+        having = (f" in a segment with {args.by}" if args.by else "") + (f" on {args.metrics}" if args.metrics else "")
         what, of = ("break-even", "a bucket of a segment") if args.break_even else ("effect", "a segment")
         print(f"leverwatch: there is no {what} of {args.lever}{having} yet: it takes blocks with both arms in {of}", file=sys.stderr)
     common.say(misleading(frame))
@@ -97,7 +97,7 @@ def _refuse_together(args: argparse.Namespace) -> None:
     """Raises ReportError where an option would be left out in silence."""
     instead = "--break-even" if args.break_even else "--widening" if args.widening else ""
     options = {"--widening": args.widening and args.break_even, "--by": args.by and args.widening, "--total": args.total}
-    options |= {"--since": args.since, "--until": args.until, "--metric": args.metric, "--wide": args.wide}
+    options |= {"--since": args.since, "--until": args.until, "--metrics": args.metrics, "--wide": args.wide}
     for option, is_asked in options.items():
         if instead and is_asked:
             msg = f"{option} is not taken with {instead}"
