@@ -44,9 +44,8 @@ def _below(words: str, above: argparse.ArgumentParser) -> Iterator[Command]:
     """The commands that a parser has, and theirs."""
     for action in above._actions:
         if isinstance(action, argparse._SubParsersAction):
-            told = {choice.dest: choice.help or "" for choice in action._choices_actions}
             for name, one in action.choices.items():
-                yield Command(f"{words} {name}", one.description or told[name], one)
+                yield Command(f"{words} {name}", one.description or "", one)
                 yield from _below(f"{words} {name}", one)
 
 
@@ -55,9 +54,8 @@ def _section(command: Command, usual: list[tuple[str, str]]) -> Iterator[str]:
     rows = _rows(command.parser)
     works_on_a_store = set(usual) <= set(rows)
     first, _, more = command.told.partition("\n\n")
-    told = _plain(first)
     yield from ("", f"{'#' * len(command.words.split())} `{command.words}`", "")
-    yield f"{told[:1].upper()}{told[1:].rstrip('.')}." + (" *Works on a store.*" if works_on_a_store else "")
+    yield _plain(first) + (" *Works on a store.*" if works_on_a_store else "")
     if more:
         yield from ("", "```text", *more.rstrip().splitlines(), "```")
     if own := [row for row in rows if not (works_on_a_store and row in usual)]:

@@ -18,7 +18,7 @@ from queries.results import FORMATS
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
     told = "a question by its name: why the cache missed, hot replicas, flips and how long they stood, and some twenty more"
-    parser = subparsers.add_parser("ask", help=told, description=told)
+    parser = subparsers.add_parser("ask", help=told)
     common.add_data(parser)
     parser.add_argument("name", nargs="?", help="as --list names it")
     parser.add_argument("--list", action="store_true", help="name every question, with what it answers and its parameters, and stop")

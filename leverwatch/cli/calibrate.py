@@ -18,7 +18,7 @@ UNSHOWN = ("phis", "rates", "contrasts", "arm", "since", "until", "missing", "sp
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
     told = "find by how much each metric's scale must be widened: replicas of one arm are split in two, where no effect is to be found"
-    parser = subparsers.add_parser("calibrate", help=told, description=told)
+    parser = subparsers.add_parser("calibrate", help=told)
     common.add_data(parser)
     parser.add_argument("--lever", metavar="L", help="such as speculation (default: every lever that has been compared)")
     parser.add_argument("--since", default=SINCE, metavar="T", help=f"ISO 8601, or an age before the newest block (default: {SINCE})")

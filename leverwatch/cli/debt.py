@@ -19,7 +19,7 @@ TOLD = (
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
     told = "per policy and segment for how long a lever was recommended off while its traffic went on, and the request time lost by that"
-    parser = subparsers.add_parser("debt", help=told, description=told)
+    parser = subparsers.add_parser("debt", help=told)
     common.add_data(parser)
     common.add_period(parser, "a week before --until", "the end of the newest block")
     common.add_format(parser, "table", "json", "csv")

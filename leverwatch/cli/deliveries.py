@@ -18,7 +18,7 @@ LIMIT_ERROR = 44  # characters: the table stays within 170; JSON has it all
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
     told = "attempts to send notices, newest first; status 1 where --failed finds notices that were given up"
-    parser = subparsers.add_parser("deliveries", help=told, description=told)
+    parser = subparsers.add_parser("deliveries", help=told)
     common.add_data(parser)
     parser.add_argument("--receiver", metavar="NAME", help="only those to one; with --replay all: what is sent again")
     parser.add_argument("--failed", action="store_true", help="only notices that were given up")

@@ -14,7 +14,7 @@ from queries.printable import printable
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
     told = "what is known of each replica's requests, why the rest is missing and what brings it; status 1 where a core metric is missing"
-    parser = subparsers.add_parser("doctor", help=told, description=told)
+    parser = subparsers.add_parser("doctor", help=told)
     common.add_data(parser)
     parser.add_argument(
         "--since",

@@ -35,7 +35,7 @@ UNSHOWN_BANDS = ("lever", "segment", "buckets", "blocks", "gains", "gains_low", 
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
     told = "a lever's newest effect per segment and metric, treated against control, with its interval"
-    parser = subparsers.add_parser("effects", help=told, description=told)
+    parser = subparsers.add_parser("effects", help=told)
     common.add_data(parser)
     parser.add_argument("--lever", required=True, metavar="L", help="such as speculation")
     told = "a row per group of these keys, such as model: standardized over the judging segments beneath, beside what pooled sums show"

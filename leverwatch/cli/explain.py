@@ -23,7 +23,7 @@ SHOWN = (
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
     told = "which keys tell two sets of requests apart, ranked: the share of each set that has what differs most, and what is chance"
-    parser = subparsers.add_parser("explain", help=told, description=told)
+    parser = subparsers.add_parser("explain", help=told)
     common.add_data(parser)
     parser.add_argument("a", metavar="A", help=SETS)
     parser.add_argument("b", metavar="B", nargs="?", help="as A (default: the rest, where A is known not to hold)")

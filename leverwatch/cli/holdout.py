@@ -17,7 +17,7 @@ UNSHOWN = ("lever", "segment", "change", "within_hours")
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
     told = "the smallest share of control that would notice a change in time, in requests and hours, per segment and in all"
-    parser = subparsers.add_parser("holdout", help=told, description=told)
+    parser = subparsers.add_parser("holdout", help=told)
     common.add_data(parser)
     parser.add_argument("--lever", required=True, metavar="L", help="such as speculation; it needs no control arm yet")
     told = f"the gain or loss to be noticed, as a ratio (default: {CHANGE:g})"

@@ -15,7 +15,7 @@ CASES = ".cases.toml"
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the verb `check`."""
     told = "whether policy files can be used; status 1 when one cannot, 2 where one is not there"
-    parser = verbs.add_parser("check", help=told, description=told)
+    parser = verbs.add_parser("check", help=told)
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="a policy's TOML file, or a folder of such files")
     parser.set_defaults(run=run)
 

@@ -11,7 +11,7 @@ from leverwatch.cli import common
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the verb `due`."""
     told = "which policies have to be judged again, since a lever that shares their budgets was set otherwise"
-    parser = verbs.add_parser("due", help=told, description=told)
+    parser = verbs.add_parser("due", help=told)
     common.add_data(parser)
     parser.add_argument("--lever", metavar="L", help="only those that this lever's change asks for")
     parser.add_argument("--all", action="store_true", help="also those that were judged since, and those that nobody will judge any more")

@@ -16,7 +16,7 @@ from pipeline.metrics import Metric, judged
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the verb `metrics`."""
     told = "the metrics that a policy may name: unit, better direction, what a threshold may be, and what it is held against"
-    parser = verbs.add_parser("metrics", help=told, description=told)
+    parser = verbs.add_parser("metrics", help=told)
     common.add_format(parser, "table", "json", "csv")
     parser.set_defaults(run=run)
 

@@ -11,7 +11,7 @@ from leverwatch.policy_casing import cased
 def add(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the verb `test`."""
     told = "whether policies say what the cases beside them (x.cases.toml for x.toml) expect; status 1 when one does not hold"
-    parser = verbs.add_parser("test", help=told, description=told)
+    parser = verbs.add_parser("test", help=told)
     parser.add_argument("files", metavar="FILE", nargs="+", help="a policy's TOML file, its file of cases, or the name of a shipped policy")
     parser.set_defaults(run=run)
 

@@ -21,7 +21,7 @@ MATCHERS = ("lever", "policy", "segment", "receiver", "flip_id")
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
     told = "silences: what recommends is held back from receivers while one lasts; judging goes on"
-    parser = subparsers.add_parser("silence", help=told, description=told)
+    parser = subparsers.add_parser("silence", help=told)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     adding = verbs.add_parser("add", help="begin one; what is named has to match, and words may hold * and ?")
     adding.add_argument("--lever", metavar="L", help="such as speculation; '*' is all")

@@ -21,7 +21,7 @@ EARLIEST_YEAR, LATEST_YEAR = 2000, 2200
 def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command `switchback`."""
     told = "plan and check a schedule that switches a lever on and off in an order drawn by chance"
-    parser = subparsers.add_parser("switchback", help=told, description=told)
+    parser = subparsers.add_parser("switchback", help=told)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     planning = verbs.add_parser("plan", help="a new schedule, as CSV")
     planning.add_argument("--lever", required=True, choices=LEVERS, metavar="L", help="such as speculation")
