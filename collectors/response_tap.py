@@ -1072,7 +1072,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The proxy as a command."""
     parser = argparse.ArgumentParser(description="A reverse proxy that reads what only an answer's body says, and sends it as spans.")
     parser.add_argument("--upstream", required=True, metavar="URL", help="the server, such as http://127.0.0.1:8000")
-    parser.add_argument("--listen", default="127.0.0.1:8100", metavar="HOST:PORT", help="where to listen (default %(default)s)")
+    parser.add_argument("--listen", default="127.0.0.1:8100", metavar="HOST:PORT", help="where to listen (default: %(default)s)")
     args = parser.parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
     host, _, port = args.listen.rpartition(":")
