@@ -86,7 +86,7 @@ ROUTES: dict[str, Answers] = {
         (400, 403, 413, 422, 429, 504),
     ),
     "GET /api/calibrations": Answers("Scales that splits of replicas ask for", f"[{_CALIBRATION}]", (400,)),
-    "POST /api/calibrations": Answers("Widen scales so", f"[{_CALIBRATION}]", (400,), "admin"),
+    "POST /api/calibrations": Answers("Widen scales as splits ask for", f"[{_CALIBRATION}]", (400,), "admin"),
     "GET /api/holdout": Answers(
         "Smallest holdout",
         f"[lever {_SEGMENT} metric change:number within_hours:number share:number? is_reached:boolean note:text?]",

@@ -26,7 +26,7 @@ def router(room: EngineRoom) -> APIRouter:
 
     @routes.post("/api/calibrations")
     def applied(lever: Lever = None, since: Since = None, splits: Splits = None) -> Response:
-        """The same, and the scales are widened so from the next block on."""
+        """As `GET /api/calibrations`, and the scales are widened so from the next block on."""
         return _answer(room, lever, since, splits, apply=True)
 
     return routes
