@@ -47,9 +47,9 @@ def bottleneck(values: Mapping[str, float | None]) -> Bottleneck:
         return Bottleneck(UNKNOWN, f"not known without {' and '.join(missing)}")
     phase = max(shares, key=lambda name: shares[name])
     resource, why = _resource(phase, shares, values)
-    others = ", ".join(f"{name} {share:.0%}" for name, share in sorted(shares.items(), key=lambda pair: -pair[1]) if name != phase)
+    others = ", ".join(f"{name} {100 * share:.0f} %" for name, share in sorted(shares.items(), key=lambda pair: -pair[1]) if name != phase)
     seen = [f"{title} {found:.3g}" for name, title in LOAD.items() if (found := values.get(name)) is not None]
-    return Bottleneck(f"{phase}:{resource}", f"{phase} takes {shares[phase]:.0%} of the time ({others}); {why}{_listed(seen)}")
+    return Bottleneck(f"{phase}:{resource}", f"{phase} takes {100 * shares[phase]:.0f} % of the time ({others}); {why}{_listed(seen)}")
 
 
 def with_bottleneck(report: pl.DataFrame) -> pl.DataFrame:

@@ -164,15 +164,16 @@ def _noted(row: dict[str, Any], blocks: int, weighed: str | None) -> dict[str, A
     if row["is_misleading"]:
         said.insert(0, _misleading(row))
     elif row["gain"] is not None and row["pooled_gain"] * row["gain"] < 0:
-        told = f"pooled {row['pooled_gain']:+.1%} counts segments by their requests in this window, the same in both arms"
+        told = f"pooled {100 * row['pooled_gain']:+.1f} % counts segments by their requests in this window, the same in both arms"
         said.insert(0, f"{told}; the gain counts them by those of the time before")
     return {**row, "basis": "control" if row["n_b"] else "none", "note": "; ".join([*said, *([weighed] if weighed else [])]) or None}
 
 
 def _misleading(row: dict[str, Any]) -> str:
     keys = ", ".join(row["strata_keys"])
-    spread = f"{row['least_gain']:+.1%} to {row['greatest_gain']:+.1%}"
-    return f"pooled misleads: it shows {row['pooled_gain']:+.1%}, the strata {spread}: the arms have another mix of {keys} (Simpson)"
+    spread = f"{100 * row['least_gain']:+.1f} % to {100 * row['greatest_gain']:+.1f} %"
+    pooled = f"{100 * row['pooled_gain']:+.1f} %"
+    return f"pooled misleads: it shows {pooled}, the strata {spread}: the arms have another mix of {keys} (Simpson)"
 
 
 def _unknown(row: dict[str, Any], blocks: int) -> list[str]:
@@ -182,7 +183,8 @@ def _unknown(row: dict[str, Any], blocks: int) -> list[str]:
     if row["value_b"] == 0:
         return ["control's value is 0: no ratio of the two"]
     if row["coverage"] < LEAST_COVERAGE:
-        return [f"strata with {LEAST_TREATED:.0f} requests in both arms make up {row['coverage']:.0%} of what counts; 90 % are needed"]
+        covered = f"{100 * row['coverage']:.0f} %"
+        return [f"strata with {LEAST_TREATED:.0f} requests in both arms make up {covered} of what counts; 90 % are needed"]
     if row["gain_low"] is None:
         return [
             f"no interval yet: {row['blocks']} of {blocks} blocks have {LEAST_TREATED:.0f} requests in both arms of 90 % of what counts"

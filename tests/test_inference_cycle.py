@@ -30,7 +30,7 @@ def test_a_full_cycle_with_a_gain_everywhere_may_be_widened() -> None:
     [
         ({"elapsed_s": DAY_S / 2}, "12.0 h of a cycle of 24 h"),
         ({"blocks_per_decile": np.array([28] * 8 + [5, 0])}, "load deciles [9, 10] have fewer than 6"),
-        ({"peak_share": 0.8}, "80% of the week's highest"),
+        ({"peak_share": 0.8}, "80 % of the week's highest"),
         ({"gain_low": 0.04}, "the gain is at least 4.0 %; at least 5.0 % is asked for"),
         ({"peak_gain_low": -0.02}, "at the highest tenth of load the gain is at least -2.0 %; at least 0.0 % is asked for"),
         ({"gain_low": float("nan")}, "the gain is not known; at least 5.0 % is asked for"),

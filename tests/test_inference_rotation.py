@@ -156,7 +156,7 @@ def test_fixed_replicas_of_a_known_spread_decide_only_beyond_the_widened_null() 
     found = permitted(rotating(BLOCKS), replica_sd=0.02)
     assert found.basis == "widened_null"
     assert found.margin == pytest.approx(3 * 0.02 * np.sqrt(1 / 2 + 1 / 38))
-    assert "above 4.4%" in found.reason
+    assert "above 4.4 %" in found.reason
 
 
 def test_the_widened_null_covers_what_fixed_replicas_do_on_their_own() -> None:

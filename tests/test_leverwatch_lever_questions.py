@@ -85,7 +85,7 @@ def test_the_smallest_holdout_is_told_for_each_segment_and_for_all_traffic(room:
 def test_where_no_share_answers_in_time_it_says_what_lacks(room: EngineRoom) -> None:
     quiet = by_model(lever_holdout.holdout(room.store, LEVER, change=0.01, within_hours=6))["quiet"]
     assert not quiet["is_reached"]
-    assert "no share finds 1.0% within 6 h" in str(quiet["note"])
+    assert "no share finds 1.0 % within 6 h" in str(quiet["note"])
     eased = by_model(lever_holdout.holdout(room.store, LEVER, change=0.08, within_hours=6))["quiet"]
     assert "times the traffic" in str(eased["note"])
 
@@ -208,7 +208,7 @@ def test_the_commands_print_and_give_their_status(folder: Path, capsys: pytest.C
     assert main(["holdout", *data, "--change", "0.2", "--within", "2d", "--format", "json"]) == 0
     assert [row["segment"] for row in json.loads(capsys.readouterr().out)][-1] == "{}"
     assert main(["holdout", *data, "--change", "0.002", "--within", "6h"]) == 1
-    assert "no share finds 0.2% within 6 h" in capsys.readouterr().out
+    assert "no share finds 0.2 % within 6 h" in capsys.readouterr().out
     assert main(["effects", *data, "--widening"]) == 0
     assert "h of a cycle of 168 h; " in capsys.readouterr().out
     assert main(["effects", *data, "--widening", "--by", "model"]) == 2

@@ -24,10 +24,10 @@ def test_a_condition_without_quotes_is_shown_with_how_to_quote(tmp_path: Path, c
 
 def test_words_stand_in_a_note_beside_the_numbers() -> None:
     said = {"_n": 2, "_coverage": 1.0, "_provenance": "span"}
-    row = {"model": "m", "requests": 2, "error_rate": 0.51234, "bottleneck": "prefill:compute", "bottleneck_evidence": "prefill takes 70%"}
+    row = {"model": "m", "requests": 2, "error_rate": 0.51234, "bottleneck": "prefill:compute", "bottleneck_evidence": "prefill takes 70 %"}
     row |= {"requests_per_s": 3.0, "requests_per_s_totals": "scaled"}
     row |= {f"{name}{end}": value for name in ("error_rate", "bottleneck", "requests_per_s") for end, value in said.items()}
     long = long_form(pl.DataFrame([row]), ["model"])
     assert long["metric"].to_list() == ["error_rate", "bottleneck", "requests_per_s"]
     assert long["value"].to_list() == [0.5123, None, 3.0]
-    assert long["note"].to_list() == [None, "prefill:compute: prefill takes 70%", "totals scaled"]
+    assert long["note"].to_list() == [None, "prefill:compute: prefill takes 70 %", "totals scaled"]

@@ -36,7 +36,7 @@ def test_the_largest_phase_binds_and_load_says_what_it_waits_for(values: dict[st
 
 def test_the_evidence_has_the_numbers() -> None:
     said = bottleneck(DECODING | {"kv_usage": 0.62, "batch_at_admission": 12.0}).evidence
-    assert said.startswith("decode takes 80% of the time (prefill 15%, queue 5%); each step reads all weights")
+    assert said.startswith("decode takes 80 % of the time (prefill 15 %, queue 5 %); each step reads all weights")
     assert said.endswith("(KV usage 0.62, batch 12)")
 
 

@@ -216,7 +216,7 @@ def test_the_bottleneck_is_named_with_its_evidence_and_without_what_nobody_asked
     assert frame.columns == ["model", "requests", *said]
     assert frame["bottleneck"].to_list() == ["decode:memory_bandwidth", "unknown"]
     assert frame["bottleneck_n"].to_list() == [1, 0]
-    assert "decode takes 80% of the time (prefill 15%, queue 5%)" in frame["bottleneck_evidence"][0]
+    assert "decode takes 80 % of the time (prefill 15 %, queue 5 %)" in frame["bottleneck_evidence"][0]
     assert "KV usage 0.4" in frame["bottleneck_evidence"][0]
     assert frame["bottleneck_evidence"][1] == "not known without prefill_share and decode_share"
 

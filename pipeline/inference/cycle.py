@@ -98,7 +98,7 @@ def widening(
     checks = (
         (seen.elapsed_s >= seen.needed_s, f"{seen.elapsed_s / 3600:.1f} h of a cycle of {seen.needed_s / 3600:.0f} h"),
         (not len(thin), f"load deciles {[int(one) + 1 for one in thin]} have fewer than {LEAST_BLOCKS_PER_DECILE} blocks with both arms"),
-        (seen.peak_share >= LEAST_PEAK_SHARE, f"highest load seen is {seen.peak_share:.0%} of the week's highest"),
+        (seen.peak_share >= LEAST_PEAK_SHARE, f"highest load seen is {100 * seen.peak_share:.0f} % of the week's highest"),
         (seen.gain_low > gain_on, _asked(seen.gain_low, gain_on)),
         (seen.peak_gain_low > peak_floor, f"at the highest tenth of load {_asked(seen.peak_gain_low, peak_floor)}"),
         (guard_log_m <= 0.5 * np.log(guard_threshold), "a guardrail's evidence is past the root of its threshold"),

@@ -169,7 +169,7 @@ def permission(seen: Replicas, *, is_calibrated: bool = False, replica_sd: float
         return Permission(False, "unseen", float("inf"), f"{said}; whether they rotate is known in {left_s / 60:.0f} min at the latest")
     limit = margin(replica_sd, seen.at_once, seen.treated_at_once)
     if np.isfinite(limit):
-        return Permission(True, "widened_null", limit, f"{said}: fixed, so only a loss or gain above {limit:.1%} is the lever's")
+        return Permission(True, "widened_null", limit, f"{said}: fixed, so only a loss or gain above {100 * limit:.1f} % is the lever's")
     needs = f"needs control to rotate within {MAX_STAY_S / 60:.0f} min through all replicas or {LEAST_ROTATED} of them"
     return Permission(False, "refused", float("inf"), f"{said}: {needs}, or arms split by request on the same replicas")
 
