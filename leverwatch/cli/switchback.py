@@ -30,7 +30,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     planning.add_argument("--hours", type=float, default=24.0, metavar="HOURS", help="how long it lasts (default: 24)")
     planning.add_argument("--period-s", type=int, default=900, metavar="SECONDS", help="how long a lever stays as it is (default: 900)")
     planning.add_argument(
-        "--burn-in-s", type=int, default=300, metavar="SECONDS", help="how much of its beginning does not count (default: 300)"
+        "--burn-in-s", type=int, default=300, metavar="SECONDS", help="how much of a period's beginning does not count (default: 300)"
     )
     planning.add_argument("--tail-s", type=int, default=0, metavar="SECONDS", help="how much of its end does not count (default: 0)")
     planning.add_argument("--without", choices=("control", "disabled_in_place"), default="control", help="the other arm (default: control)")
