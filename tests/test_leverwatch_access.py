@@ -36,7 +36,7 @@ def test_tokens_come_from_files_and_variables_too(tmp_path: Path) -> None:
     ("token", "told"),
     [
         (Token(), r"\[access\] read\[0\] takes exactly one of token, token_file and token_env, got none"),
-        (Token(token=READ, token_env="X"), "token and token_env came"),
+        (Token(token=READ, token_env="X"), "got token and token_env"),
         (Token(token="short-secret"), "the token has 12 characters; 16 or more are taken"),
         (Token(token="with blanks in it is none"), "without blanks"),
         (Token(token_env="NOT_SET"), "the token of NOT_SET has 0 characters"),
