@@ -93,14 +93,14 @@ def arrays(periods: Sequence[Period], lever: str, replicas: Mapping[str, int]) -
 
 def _problems(replicas: Sequence[str], since: datetime, plan: Plan) -> Iterator[str]:
     if not 0 < plan.period_s <= MOST_PERIOD_S or plan.period_s % BLOCK_S:
-        yield f"period_s {plan.period_s}; a multiple of {BLOCK_S} up to {MOST_PERIOD_S} is taken"
+        yield f"period_s {plan.period_s}: a multiple of {BLOCK_S} up to {MOST_PERIOD_S} is taken"
         return
     if plan.burn_in_s < 0 or plan.tail_s < 0:
-        yield f"burn_in_s {plan.burn_in_s}, tail_s {plan.tail_s}; numbers from 0 on are taken"
+        yield f"burn_in_s {plan.burn_in_s}, tail_s {plan.tail_s}: numbers from 0 on are taken"
     if since.tzinfo is None or since.timestamp() % BLOCK_S:
-        yield f"since {since.isoformat()}; a time with an offset, on a whole 5 minutes, is taken"
+        yield f"since {since.isoformat()}: a time with an offset, on a whole 5 minutes, is taken"
     if not replicas or len(set(replicas)) != len(replicas) or not all(name.strip() for name in replicas):
-        yield f"replicas {', '.join(replicas)!r}; different names that are not empty are taken, one at least"
+        yield f"replicas {', '.join(replicas)!r}: different names that are not empty are taken, one at least"
     first = Period("", "", 1, "", since, since + timedelta(seconds=plan.period_s), plan.burn_in_s, plan.tail_s)
     if not _holds_a_block(first):
         told = f"burn_in_s {plan.burn_in_s} and tail_s {plan.tail_s}"

@@ -115,10 +115,10 @@ class Sandbox:
     def _checked(self, sql: str, limit_rows: int | None, limit_s: float | None) -> tuple[int, float]:
         limits = self.limits
         if len(sql) > limits.statement_characters:
-            msg = f"the statement has {len(sql)} characters; at most {limits.statement_characters} are taken"
+            msg = f"the statement has {len(sql):,} characters; at most {limits.statement_characters:,} are taken"
             raise SqlError(msg, "invalid")
         if limit_rows is not None and not 1 <= limit_rows <= limits.most_rows:
-            msg = f"limit {limit_rows}: 1 to {limits.most_rows} rows are taken"
+            msg = f"limit {limit_rows:,}: 1 to {limits.most_rows:,} rows are taken"
             raise SqlError(msg, "invalid")
         most_s = max(limits.wall_s, limits.most_wall_s)
         if limit_s is not None and not 0 < limit_s <= most_s:

@@ -98,8 +98,8 @@ def test_by_a_key_its_groups_take_the_place_of_segments(room: EngineRoom) -> Non
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"change": 0.0}, "change is 0"),
-        ({"within_hours": 0}, "within is 0 h"),
+        ({"change": 0.0}, "change 0: a ratio"),
+        ({"within_hours": 0}, "within 0 h: more than 0"),
         ({"metric": "queue_s"}, "taken: tpot_s"),
         ({"by": ["x"]}, "key 'x'"),
     ],

@@ -46,7 +46,7 @@ def test_a_report_says_what_it_was_answered_from(tmp_path: Path) -> None:
         asked = {source: room.report(metrics=["ttft_s"], source=source) for source in ("auto", "requests", "cells")}
         assert [frame.columns for frame in asked.values()] == [asked["requests"].columns] * 3
         assert asked["cells"]["requests"].to_list() == [0]
-        with pytest.raises(ValueError, match="auto, requests, cells are taken"):
+        with pytest.raises(ValueError, match="is unknown; known: auto, requests, cells"):
             room.report(source="nowhere")
     finally:
         room.close()

@@ -181,7 +181,7 @@ def test_rows_over_the_limit_are_cut_and_said(sandbox: Sandbox) -> None:
 
 
 def test_a_limit_out_of_bounds_is_invalid(sandbox: Sandbox) -> None:
-    with pytest.raises(SqlError, match="limit 0: 1 to 1000000 rows are taken"):
+    with pytest.raises(SqlError, match="limit 0: 1 to 1,000,000 rows are taken"):
         sandbox.run("select 1", limit_rows=0)
 
 
