@@ -60,7 +60,7 @@ def test_a_schedule_whose_order_was_not_drawn_has_status_1(tmp_path: Path, capsy
     [
         (("--from", "noon"), "--from 'noon': ISO 8601"),
         (("--hours", "0.2"), "--hours 0.2: that holds no pair of periods of 900 s"),
-        (("--period-s", "0"), "period_s 0; a multiple of 300"),
+        (("--period-s", "0"), "period_s 0: a multiple of 300"),
         (("--from", "2026-11-30T08:01Z"), "on a whole 5 minutes"),
         (("--burn-in-s", "800"), "leave no whole block"),
         (("--hours", "nan"), "--hours nan: a number above 0"),

@@ -49,8 +49,8 @@ def test_in_half_of_the_pairs_the_lever_comes_first() -> None:
 @pytest.mark.parametrize(
     ("plan", "told"),
     [
-        (Plan(700), "period_s 700; a multiple of 300 up to 86400 is taken"),
-        (Plan(0), "period_s 0; a multiple of 300 up to 86400 is taken"),
+        (Plan(700), "period_s 700: a multiple of 300 up to 86400 is taken"),
+        (Plan(0), "period_s 0: a multiple of 300 up to 86400 is taken"),
         (Plan(300, 60), "burn_in_s 60 and tail_s 0 leave no whole block of 300 s of period_s 300"),
         (Plan(900, 301, 300), "leave no whole block"),
         (Plan(900, -1), "burn_in_s -1, tail_s 0: numbers from 0 on are taken"),
