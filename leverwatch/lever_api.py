@@ -15,7 +15,7 @@ from leverwatch.connection import names
 from leverwatch.engine_room import EngineRoom
 from leverwatch.lever_questions import CHANGE, GAIN_ON, METRIC, WITHIN_HOURS
 
-Change = Annotated[float, Query(description="the gain or loss, as a ratio, that is to be noticed")]
+Change = Annotated[float, Query(description="the gain or loss, as a ratio, that is to be found")]
 WithinHours = Annotated[float, Query(description="hours in which nine answers of ten are to come")]
 OfMetric = Annotated[str, Query(description="tpot_s, ttft_s, e2e_s or error_rate")]
 GainOn = Annotated[float, Query(description="the gain, as a ratio, that is asked for")]

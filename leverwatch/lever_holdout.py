@@ -33,7 +33,7 @@ def holdout(
 ) -> pl.DataFrame:
     """One row per judging segment, or per group of the keys `by`, and one for all of the lever's traffic (`holdout_advice.SCHEMA`).
 
-    `change` is the gain or loss (ratio) that is to be noticed in nine cases of ten `within_hours`; the noise is that of the last day.
+    `change` is the gain or loss (ratio) that is to be found in nine cases of ten `within_hours`; the noise is that of the last day.
 
     Raises:
         ReportError: there is no such lever, key or metric, or a number is out of bounds.

@@ -1,4 +1,4 @@
-"""`leverwatch holdout`: the smallest control arm that would notice a change of a lever's effect, in requests and in hours."""
+"""`leverwatch holdout`: the smallest control arm that would find a change of a lever's effect, in requests and in hours."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ UNSHOWN = ("lever", "segment", "change", "within_hours")
 
 def add(subparsers: Any) -> None:
     """States the command's arguments."""
-    told = "the smallest share of control that would notice a change in time, in requests and hours, per segment and in all"
+    told = "the smallest share of control that would find a change in time, in requests and hours, per segment and in all"
     parser = subparsers.add_parser("holdout", help=told)
     common.add_data(parser)
     parser.add_argument("--lever", required=True, metavar="L", help="such as speculation; it needs no control arm yet")
-    told = f"the gain or loss to be noticed, as a ratio (default: {CHANGE:g})"
+    told = f"the gain or loss to be found, as a ratio (default: {CHANGE:g})"
     parser.add_argument("--change", type=float, default=CHANGE, metavar="RATIO", help=told)
     told = f"in which time nine answers of ten are to come, such as 12h or 7d (default: {WITHIN_HOURS:g}h)"
     parser.add_argument("--within", default=f"{WITHIN_HOURS:g}h", metavar="AGE", help=told)
