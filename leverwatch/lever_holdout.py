@@ -1,4 +1,4 @@
-"""A store and a question about a lever in, the smallest control group that would answer it out, by segment and for all traffic."""
+"""A store and a question about a lever in, the smallest control arm that would answer it out, by segment and for all traffic."""
 
 from __future__ import annotations
 

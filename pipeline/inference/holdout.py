@@ -40,7 +40,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is to be noticed (a change of the metric, ratio), within how many hours in nine cases of ten, at what error rate a cycle.
+    """What is to be found (a change of the metric, ratio), within how many hours in nine cases of ten, at what error rate a cycle.
 
     `is_new` says that no scale is known of earlier cycles: then the burn-in of the scale comes on top.
     """
