@@ -171,10 +171,10 @@ def _note(place: int, traffic: Traffic, question: Question, noise: Noise, told: 
     requests, noise_of_one, cluster, replicas = (part[here] for part in parts)
     one = Traffic(requests, noise_of_one, cluster, replicas, traffic.block_s)
     factor = _lacking(one, question)
-    told = f"no share finds {100 * question.change:.1f} % within {question.within_hours:g} h"
+    unfound = f"no share finds {100 * question.change:.1f} % within {question.within_hours:g} h"
     if factor is None:
-        return f"{told} with any traffic: blocks differ too much; ask for a larger change or more time"
-    return f"{told}: it takes {factor:.1f} times the traffic"
+        return f"{unfound} with any traffic: blocks differ too much; ask for a larger change or more time"
+    return f"{unfound}: it takes {factor:.1f} times the traffic"
 
 
 def _lacking(one: Traffic, question: Question) -> float | None:

@@ -45,7 +45,7 @@ def test_prometheus_and_openmetrics_are_read_by_their_parsers_and_say_the_same(r
     changing = ("leverwatch_uptime_seconds", "leverwatch_disk_free_bytes")
     same = [{key: value for key, value in one.items() if key[0] not in changing and not key[0].startswith("process_")} for one in read]
     assert same[0] == same[1]
-    assert {"leverwatch_items", "leverwatch_spool_backlog_bytes", "leverwatch_jobs_failing"} <= {name for name, _ in same[0]}
+    assert {"leverwatch_spool_backlog_bytes", "leverwatch_jobs_failing"} <= {name for name, _ in same[0]}
     assert {model for (_, labels) in same[0] for key, model in labels if key == "model"} >= {HOSTILE, "qwen3-32b"}
 
 
