@@ -87,7 +87,7 @@ def test_a_statement_whose_caller_hung_up_before_it_had_a_thread_is_stopped_once
     ("more", "told"),
     [
         ({"id": "a b"}, "1 to 64 letters"),
-        ({"limit_s": 61}, "limit_s is 61"),
+        ({"limit_s": 61}, "limit_s 61: above 0"),
         ({"limit": 2_000_000}, "limit 2,000,000: 1 to 1,000,000 rows are taken"),
         ({"identity": 1}, "unknown field `identity`"),
         ({"params": {"a": {"b": 1}}}, "Expected 0, got 1"),
