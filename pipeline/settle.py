@@ -72,10 +72,10 @@ def settle_next(store: Store, edges: segments.Edges, measured: Measure, cutoff: 
 
 def retract(store: Store, transaction: Transaction, measured: Measure, now: datetime) -> None:
     """Takes out of the cells what the settled requests of `working_traces` put in; they are about to be replaced."""
-    span = transaction.frame("select min(replaced_since) as since, max(replaced_until) as until from working_traces").row(0)
-    if span[0] is None:
+    since, until = transaction.frame("select min(replaced_since), max(replaced_until) from working_traces").row(0)
+    if since is None:
         return
-    ranged.view_of_traces(store, transaction, "requests", *span, of_traces.REPLACED)
+    ranged.view_of_traces(store, transaction, "requests", since, until, of_traces.REPLACED)
     replaced = of_traces.REPLACED.format(rows="r")
     old = transaction.frame(f"select r.* from near_requests as r semi join {replaced} where r.is_settled is distinct from false")
     if old.is_empty():

@@ -1,20 +1,16 @@
-"""A premise of one arm alone: its noise is in topics and hours, its baseline is aged, and a comparison with before decides nothing."""
+"""A premise of one arm alone: its noise is in topics and hours, and a comparison with before decides nothing."""
 
 from __future__ import annotations
-
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from pipeline.inference import baseline, before_after, detector, premise, scale
+from pipeline.inference import before_after, detector, premise, scale
 from pipeline.inference.contrast import Reference, Sums
 
 Reals = npt.NDArray[np.float64]
 BLOCKS_A_DAY = 1440 // 20
-NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
-SITE = baseline.Site("0.32", "h200", "chat-70b")
 
 
 def drafts(streams: int, minutes: int, fall: float, seed: int) -> tuple[Reals, Reals]:
@@ -116,22 +112,6 @@ def test_a_queue_that_does_not_grow_is_no_lost_premise() -> None:
         one = premise.level(np.array([value]), 0.0, premise.ABOVE)
         kept = scale.update(kept, one.difference, one.ih, one.b)
     assert scale.sd(kept, np.zeros(1), phi=1.0)[0] == pytest.approx(2, rel=0.25)
-
-
-def measured(age: timedelta = timedelta(days=1)) -> baseline.Baseline:
-    return baseline.Baseline(SITE, NOW - age, np.array([1.0, 8.0, 32.0]), np.array([0.010, 0.012, 0.020]))
-
-
-def test_the_needed_acceptance_length_is_what_a_step_with_drafts_costs_more() -> None:
-    needed = baseline.needed_acceptance_length(measured(), np.array([1.0, 20.0, 32.0, 64.0]), np.array([0.012, 0.024, 0.05, 0.1]))
-    np.testing.assert_allclose(needed, [1.2, 1.5, 2.5, np.nan])
-
-
-def test_an_old_baseline_or_one_of_another_build_is_not_used() -> None:
-    assert baseline.objection(measured(), NOW, SITE) == ""
-    assert baseline.objection(measured(timedelta(days=8)), NOW, SITE) == "the baseline is 8.0 days old; at most 7 are taken"
-    other = baseline.objection(measured(), NOW, baseline.Site("0.33", "h200", "chat-70b"))
-    assert other == "the baseline was measured on another site: engine_version '0.32', now '0.33'"
 
 
 def test_before_and_after_have_a_gain_and_no_interval() -> None:
