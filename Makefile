@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-long coverage check golden docs screenshot calibrate fuzz serve clean
+.PHONY: help demo test test-long coverage check golden docs screenshot mutation calibrate fuzz serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -15,7 +15,7 @@ demo: $(READY) ## set up, then run a simulated fleet with pages, verdicts and a 
 test: $(READY) check ## set up, lint, type-check and test
 	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -rs -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-long: $(READY) ## run the tests that take minutes: hosts in network namespaces (as root), the wheel on each Python
+test-long: $(READY) ## run the tests that take minutes or hours: hosts in network namespaces (as root), the wheel on each Python, soak, mutants, calibration
 	$(BIN)/pytest -rs -n 0 --long -m long $(ARGS)
 
 coverage: $(READY) ## the tests again, counting the lines of our packages that they run; under 90 % fails (half an hour)
@@ -39,6 +39,9 @@ docs: $(READY) ## build the pages as a site into build/site; a dead link fails
 
 screenshot: $(READY) ## take the README's picture from the demo (minutes, Chromium)
 	PYTHONPATH=tests $(BIN)/python docs/screenshot.py
+
+mutation: $(READY) ## change lines of 60 functions of pipeline/ and alerts/, one at a time, and tell which changes no test notices (an hour)
+	$(BIN)/python benchmarks/mutation.py --show --out build/mutation.json $(ARGS)
 
 calibrate: $(READY) ## measure false alarms and delays: 500 simulated days each, and the demo's scenarios over 20 seeds (hours)
 	PYTHONPATH=tests $(BIN)/python benchmarks/calibrate.py --days 500 $(ARGS)
