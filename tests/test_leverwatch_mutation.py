@@ -31,7 +31,7 @@ def mutation() -> ModuleType:
 def test_functions_are_named_as_the_tool_names_them_and_decorated_ones_are_left_out(mutation: ModuleType) -> None:
     names = set(mutation.functions())
     assert "pipeline.assemble.x_assemble" in names
-    assert any(name.startswith("alerts.outbox.xǁ") for name in names)
+    assert any(name.startswith("alerts.around.xǁAroundǁ") for name in names)
     assert not [name for name in names if name.startswith("collectors.")]
 
 

@@ -59,7 +59,7 @@ class Running:
     """A server process whose own spans go to a relay in front of it, and what it wrote on standard error."""
 
     def __init__(self, folder: Path, relay: Relayed) -> None:
-        settings = {"ENDPOINT": relay.endpoint, "EXPORT_RATIO": "1", "METRICS_INTERVAL_S": "1", "LOGS": "json", "LOG_LEVEL": "info"}
+        settings = {"ENDPOINT": relay.endpoint, "EXPORT_RATIO": "1", "METRICS_INTERVAL_S": "1", "LOG_FORMAT": "json", "LOG_LEVEL": "info"}
         environment = {**os.environ, **{f"LEVERWATCH_OBSERVE_{key}": value for key, value in settings.items()}}
         folder.mkdir()
         access = [f'{level} = [{{ token = "{TOKEN}" }}]' for level in ("ingest", "read", "admin")]

@@ -138,15 +138,18 @@ def test_every_column_is_a_key_of_every_metric_or_refused_with_the_metric_that_h
     store = Store(tmp_path)
     columns = store.frame("select * from requests limit 0").columns
     refused = set()
-    for key in columns:
-        for metrics in (METRICS, chosen(("tpot_s",)), chosen(("net_itl_s", "net_itl_gain")), chosen(("batch_at_admission",))):
+    for metrics in (METRICS, chosen(("tpot_s",)), chosen(("net_itl_s", "net_itl_gain")), chosen(("batch_at_admission",))):
+        taken = []
+        for key in columns:
             try:
-                asked = report(metrics, columns, [key], since=NOW)
+                report(metrics, columns, [key], since=NOW)
             except ReportError as error:
                 assert f"key {key!r} is also a column of metric" in str(error)
                 refused.add((key, len(metrics)))
             else:
-                assert store.frame(f"explain {asked.sql}", asked.params).height
+                taken.append(key)
+        asked = report(metrics, columns, taken, since=NOW)
+        assert store.frame(f"explain {asked.sql}", asked.params).height
     store.close()
     named = {metric.name for metric in METRICS if metric.kind != "quantile"}.intersection(columns)
     assert named >= {"tpot_s", "batch_at_admission", "kv_usage"}
