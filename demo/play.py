@@ -85,7 +85,8 @@ def play(
         try:
             _history(run, plan, say, clock)
             if not stop.is_set():
-                say(f"history sent in {clock() - began_s:.0f} s: {run.played}; life goes on at {speed:g} times its speed")
+                pace = "in real time" if speed == 1 else f"{speed:g} times as fast"
+                say(f"history sent in {clock() - began_s:.0f} s: {run.played}; life goes on {pace}")
             is_shown = False
             while not stop.is_set():
                 run.catch_up(now_ns + int((clock() - began_s) * speed * NS), scraped=not is_shown)
@@ -137,7 +138,7 @@ def _history(run: _Run, plan: Plan, say: Callable[[str], None], clock: Callable[
         if clock() - said_s >= SAY_EVERY_S or at_ns == now_ns:
             said_s = clock()
             hour, own = plan.scenario.hours - (now_ns - at_ns) / HOUR_NS, plan.scenario.hours
-            say(f"hour {hour:.1f} (the scenario's own are 0 to {own:g}): {run.played}")
+            say(f"hour {hour:.1f} (the scenario begins at 0 and ends at {own:g}): {run.played}")
 
 
 def unix_ns(at: datetime) -> int:
