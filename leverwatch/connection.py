@@ -126,7 +126,10 @@ class Connection(Protocol):
         ...
 
     def doctor(self, since: str | None = None) -> dict[str, Any]:
-        """What can and cannot be known of each replica in the last hour of events, or from `since` on; `status` as the command's."""
+        """What can and cannot be known of each replica from `since` on; `status` as the command's.
+
+        Without `since` it is the last hour, or its newest million requests.
+        """
         ...
 
     def chart(

@@ -11,7 +11,10 @@ from leverwatch.doctor import diagnose
 from leverwatch.engine_room import EngineRoom
 from queries.report import ReportError
 
-Since = Annotated[str | None, Query(description="an age before the newest event, such as 15m or 1h (the default), or ISO 8601")]
+Since = Annotated[
+    str | None,
+    Query(description="an age before the newest event, such as 15m, or ISO 8601; default: 1h, or the newest million requests"),
+]
 
 
 def router(room: EngineRoom) -> APIRouter:

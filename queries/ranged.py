@@ -44,14 +44,14 @@ def overlapping(store: Store, transaction: Transaction, since: datetime, until: 
     return f"select * from ({_stored(store, 'requests', found['file'].to_list())})"
 
 
-def _stored(store: Store, name: str, files: Sequence[str]) -> str:
-    return stored_sql(f"{name}_hot", [store.parts / name / file for file in files])
-
-
 def newest_since(transaction: Transaction, name: str, limit_rows: int) -> datetime | None:
     """Since when the parts hold about `limit_rows` of their newest rows, by what is listed of them; None where they hold no more."""
     found: datetime | None = transaction.frame(files.question("newest_parts_since"), {"relation": name, "limit_rows": limit_rows}).item()
     return found
+
+
+def _stored(store: Store, name: str, files: Sequence[str]) -> str:
+    return stored_sql(f"{name}_hot", [store.parts / name / file for file in files])
 
 
 def _whole(store: Store, name: str, files: Sequence[str]) -> str:

@@ -64,10 +64,11 @@ def withdraw(store: Store, transaction: Transaction) -> None:
     if since is None:
         return
     near = of_traces.parts_of_period(transaction, "requests", since, until)
-    for name in of_traces.parts_that_hold(store, transaction, "requests", near, of_traces.REPLACED):
-        known = {"file": name}
-        listed = "select since, until, level, is_settled from parts where relation = 'requests' and \"file\" = $file"
-        (part,) = transaction.frame(listed, known).to_dicts()
+    names = of_traces.parts_that_hold(store, transaction, "requests", near, of_traces.REPLACED)
+    listed = 'select "file", since, until, level, is_settled from parts where relation = \'requests\' and list_contains($names, "file")'
+    parts = {part["file"]: part for part in transaction.frame(listed, {"names": names}).to_dicts()} if names else {}
+    for name in names:
+        part = parts[name]
         replace(transaction, "requests", name)
         source = f"read_parquet([{quoted(store.parts / 'requests' / name)}]) as part"
         kept = transaction.tables(f"select part.* from {source} anti join {of_traces.REPLACED.format(rows='part')}")
